@@ -8,6 +8,7 @@
 
 #include "compiler/api/mesh_limit.h"
 #include "compiler/api/mesh_parts.h"
+#include "compiler/api/mesh_stages.h"
 #include "compiler/codegen/cuda/mesh_text.h"
 #include "compiler/pipeline/cuda_program.h"
 
@@ -21,23 +22,42 @@ struct CudaParts {
   PerPart<MeshPlan> plans{};
   PerPart<CudaMeshPart> parts{};
 
-  PartBytes plan(Part part, CudaOptions options, const CountPart& count) {
+  PartBytes plan(Part part, const CudaOptions& options, const CountPart& count) {
     CudaMeshPart& made = parts[part].emplace();
-    plans[part] =
-        plan_mesh(*graphs.parts[part], info, graphs.dims, [&](const Localized& local, const DeviceProgram& program, const Bindings& dims) {
-          const CountDevice bytes = [&](const FormedView& formed, const BesidePlan& besides) {
-            const DevicePlan device = plan_device(local, program, dims, formed, besides.places);
-            return count({device.values.bytes, formed.plan.own_bytes + besides.bytes, besides.shared});
-          };
-          if (options.scheduling.memory_limit) options.scheduling.memory_limit->of_device = bytes;
-          const auto text = compile_for_cuda(program.graph, graphs.dims, options);
-          std::vector<LaunchPlaces> places = launch_places(text->executable);
-          DevicePlan device = plan_device(local, program, dims, text->view(), places);
-          made.device = std::move(text->executable);
-          return CompiledDevice{{{made.device.program, {}}, {}, std::move(places)}, std::move(device)};
-        });
+    std::vector<CudaExecutable> compiled;
+    const CompileDevice compile = [&](const Localized& local, const DeviceProgram& program, const Bindings& dims) {
+      return compile_device(part, options, count, local, program, dims, compiled.emplace_back());
+    };
+    const Graph& graph = *graphs.parts[part];
+    if (graph.mesh.stages.any()) {
+      StagedPlan staged = plan_stages(graph, part, info, graphs.dims, compile);
+      made.helpers = mesh_functions(*staged.pipeline, mesh);
+      auto next = compiled.begin();
+      for (const PipelineStage& stage : staged.pipeline->stages) {
+        std::vector<CudaExecutable>& rounds = made.stages.emplace_back();
+        for (const StageRound& round : stage.rounds) rounds.push_back(round.plan.values.empty() ? CudaExecutable() : std::move(*next++));
+      }
+      plans[part] = std::move(staged.whole);
+      return {};
+    }
+    plans[part] = plan_mesh(graph, info, graphs.dims, compile);
+    made.device = std::move(compiled.front());
     made.helpers = mesh_functions(*plans[part], mesh);
     return {plans[part]->bytes, made.device.program.own_bytes, made.device.workspace_bytes};
+  }
+
+  CompiledDevice compile_device(Part part, CudaOptions options, const CountPart& count, const Localized& local,
+                                const DeviceProgram& program, const Bindings& dims, CudaExecutable& made) const {
+    const CountDevice bytes = [&](const FormedView& formed, const BesidePlan& besides) {
+      const DevicePlan device = plan_device(local, program, dims, formed, besides.places);
+      return count({device.values.bytes, formed.plan.own_bytes + besides.bytes, besides.shared});
+    };
+    if (options.scheduling.memory_limit) options.scheduling.memory_limit->of_device = bytes;
+    const auto text = compile_for_cuda(program.graph, dims_of_part(*graphs.parts[part], part, graphs.dims), options);
+    std::vector<LaunchPlaces> places = launch_places(text->executable);
+    DevicePlan device = plan_device(local, program, dims, text->view(), places);
+    made = std::move(text->executable);
+    return {{{made.program, {}}, {}, std::move(places)}, std::move(device)};
   }
 
   // Of the process that takes the most.
@@ -52,8 +72,6 @@ struct CudaParts {
 
 std::shared_ptr<const CudaMeshProgram> cuda_mesh_program(const ProgramGraphs& graphs, const std::filesystem::path& cache_folder,
                                                          const Scheduling& scheduling, const EincTransport* transport) {
-  if (has_stages(graphs))
-    throw Error(ErrorKind::program, "stages are not run on GPUs yet: reports predict them, and --target=cpu runs them");
   const MeshShape mesh = mesh_shape(graphs);
   const ProgramInfo info = program_info(graphs);
   const std::optional<MemoryLimit>& limit = scheduling.memory_limit;
@@ -67,6 +85,7 @@ std::shared_ptr<const CudaMeshProgram> cuda_mesh_program(const ProgramGraphs& gr
   PerPart<PartBytes> bytes;
   for (size_t p = 0; p < kParts; ++p)
     if (const Part part = static_cast<Part>(p); graphs.parts[part]) bytes[part] = planner.plan(part, options, {});
+  if (limit && has_stages(graphs)) throw Error(ErrorKind::program, "stages are not run under a limit of memory yet: reports predict them");
   if (limit) {
     const int64_t held = mesh.devices() / (transport == nullptr ? 1 : transport->size);
     plan_within(*limit, bytes, planner.most_bytes(held), held, [&](Part part, const MemoryLimit& own, const CountPart& count) {

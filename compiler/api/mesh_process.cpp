@@ -44,14 +44,14 @@ ProcessBytes process_bytes_of(const Graph& graph, const Bindings& given, DeviceT
     graphs.parts[Part::training] = graph;
     PerPart<MeshPlan> parts;
     parts[Part::training] = moved_values(local, dims);
-    if (graph.mesh.stages.any())  // what passes between microbatches and stages is in process.exchanged
+    if (graph.mesh.stages.any())  // what passes between microbatches and stages is told by `process`
       std::erase_if(parts[Part::training]->collectives, [&](const MeshCollective& c) { return c.mesh_axis == graph.mesh.stages.over; });
     const MeshShape mesh = mesh_shape(graphs);
-    if (target == DeviceTarget::cuda) return packed_by_gpu(*parts[Part::training], mesh);
+    if (target == DeviceTarget::cuda) return process.sent + packed_by_gpu(*parts[Part::training], mesh);
     EincTransport others{};  // tells that each device is a process; what only counts bytes calls none of its functions
     others.size = static_cast<int>(mesh.devices());
     const MeshProgram alone(program_info(graphs), mesh, std::move(parts), &others);
-    return process.exchanged + alone.bytes_of(1, process.first || mesh.devices() == 1 ? 0 : 1);
+    return process.sent + process.received + alone.bytes_of(1, process.first || mesh.devices() == 1 ? 0 : 1);
   };
 }
 

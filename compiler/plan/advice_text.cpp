@@ -69,20 +69,18 @@ Document advice_document(const MeshAdvice& advice) {
   w.table(table, true);
   for (const std::string& note : advice.whole) w.line("  " + note);
   for (const char* note : kNotes) w.line(std::string("  ") + note);
-  const auto has_stages = [](const AdvisedWay& way) { return way.scheduled.way.stages.has_value(); };
-  if (std::ranges::any_of(advice.ways, has_stages)) {
-    const auto runs = std::ranges::find_if_not(advice.ways, has_stages);
-    w.line(runs == advice.ways.end()
-               ? "  Ways with stages are predicted: einc runs them on processors, not on GPUs yet; none of the others fits."
-               : fmt::format(
-                     "  Ways with stages are predicted: einc runs them on processors, not on GPUs yet; of the others, {} is the fastest.",
-                     runs - advice.ways.begin() + 1));
+  const auto runs = [](const AdvisedWay& way) { return way.scheduled.way.runs(); };
+  if (!std::ranges::all_of(advice.ways, runs)) {
+    const auto first = std::ranges::find_if(advice.ways, runs);
+    constexpr const char* kPredicted = "  Ways with stages that recompute are predicted: einc runs no stages under a limit of memory yet; ";
+    w.line(kPredicted + (first == advice.ways.end() ? "none of the others fits."
+                                                    : fmt::format("of the others, {} is the fastest.", first - advice.ways.begin() + 1)));
   }
   for (size_t i = 0; i < advice.ways.size(); ++i) {
     const AdvisedWay& way = advice.ways[i];
     w.heading(fmt::format("{}  {}", i + 1, options_of(advice, way.scheduled.way)));
     for (const std::string& line : way.scheduled.way.lines()) w.line("      " + line);
-    if (way.scheduled.way.stages) w.line("      predicted: einc train runs stages on processors, not on GPUs yet");
+    if (!way.scheduled.way.runs()) w.line("      predicted: einc train runs no stages under a limit of memory yet");
     if (way.scheduled.way.accumulates())
       w.line(fmt::format("      trained with -D {}={} --accumulate {}", advice.batch.str(),
                          advice.batch_size / way.scheduled.way.micro_batches, way.scheduled.way.micro_batches));
@@ -109,7 +107,7 @@ std::string advice_json(const MeshAdvice& advice) {
                     {"spread", to_string(s.way.spread)},
                     {"micro_batches", s.way.micro_batches},
                     {"stages", stages_of(s)},
-                    {"runs", !s.way.stages},
+                    {"runs", s.way.runs()},
                     {"step_time_s", s.seconds.total()},
                     {"compute_s", s.seconds.work},
                     {"recompute_s", s.again},

@@ -126,7 +126,7 @@ MeshAdvice advise(const Compilation& whole, const PipelineOptions& options, cons
   };
   std::ranges::for_each(found.best, schedule);
   // Where the fastest one that runs takes more than its formulas say, the next.
-  const auto runs = [](const AdvisedWay& way) { return !way.scheduled.way.stages; };
+  const auto runs = [](const AdvisedWay& way) { return way.scheduled.way.runs(); };
   for (const EstimatedWay& way : found.running)
     if (std::ranges::none_of(advice.ways, runs) && std::ranges::find(found.best, way.way, &EstimatedWay::way) == found.best.end())
       schedule(way);

@@ -315,8 +315,8 @@ FoundWays WaySearch::search(int64_t devices, size_t count) {
   const auto faster = [](const EstimatedWay& a, const EstimatedWay& b) {
     return ranks_before(a.seconds, a.held, a.way, b.seconds, b.held, b.way);
   };
-  const auto runs = [](const EstimatedWay& e) { return !e.way.stages; };
-  // Stages are not run on GPUs: the fastest way that is, is always told.
+  // The fastest way that is more than predicted is always told.
+  const auto runs = [](const EstimatedWay& e) { return e.way.runs(); };
   std::ranges::copy_if(found.best, std::back_inserter(found.running), runs);
   const auto keep = [&](std::vector<EstimatedWay>& list, auto before) {
     const auto kept = static_cast<std::ptrdiff_t>(std::min(count, list.size()));

@@ -17,8 +17,8 @@ namespace einc {
 
 // What a process of one device takes besides what it computes with.
 struct DeviceProcess {
-  bool first = true;      // it puts whole tensors together, for a checkpoint
-  int64_t exchanged = 0;  // bytes that it sends other stages at once, and gets from them
+  bool first = true;               // it puts whole tensors together, for a checkpoint
+  int64_t sent = 0, received = 0;  // bytes, the most that it sends other stages at once, and gets from them
 };
 using ProcessBytes = std::function<int64_t(const Localized& local, const Bindings& dims, const DeviceProcess& process)>;
 

@@ -208,16 +208,22 @@ int64_t kept_bytes(const FormedView& formed, uint32_t backward) {
   const auto launches = static_cast<uint32_t>(formed.list.kernels.size());
   std::vector<bool> before(formed.plan.buffers.size(), false);
   int64_t kept = 0;
+  const auto keep = [&](const BufferPlan::Buffer& b) {
+    if (b.place == BufferPlace::arena || b.place == BufferPlace::shared)
+      kept = std::max(kept, b.offset + (b.bytes + kBufferAlignment - 1) / kBufferAlignment * kBufferAlignment);
+  };
   for (uint32_t l = 0; l < launches; ++l)
     for (const NodeId id : formed.list.kernels[l].buffers) {
       if (!id.valid()) continue;
       const BufferPlan::Buffer& b = formed.plan.buffers[id.index];
-      if (b.place != BufferPlace::arena && b.place != BufferPlace::shared) continue;
       if (l < backward)
         before[id.index] = true;
       else if (before[id.index])
-        kept = std::max(kept, b.offset + (b.bytes + kBufferAlignment - 1) / kBufferAlignment * kBufferAlignment);
+        keep(b);
     }
+  // What an alternative to launches behind reads is held for it.
+  for (const HeldValue& held : formed.list.library.held)
+    if (const BufferPlan::Buffer& b = formed.plan.buffers[held.value.index]; before[held.value.index] && held.until >= backward) keep(b);
   return kept;
 }
 

@@ -98,8 +98,8 @@ class Stages {
     StageStep stage;
     stage.rounds.resize(programs.size());
     const auto plan = [&](size_t r, const HeldBesides& held) {
-      return device_step(programs[r].local, staged_.given, plan_, process_bytes_, {s == 0, exchanged_[s]}, held, device_,
-                         seconds_of_collectives(programs[r]));
+      return device_step(programs[r].local, staged_.given, plan_, process_bytes_, {s == 0, exchanged_[s].sent, exchanged_[s].received},
+                         held, device_, seconds_of_collectives(programs[r]));
     };
     int64_t process = 0;
     for (size_t r = 0; r < programs.size(); ++r)
@@ -112,9 +112,13 @@ class Stages {
     steps_.push_back(std::move(stage));
   }
 
+  struct Exchanged {
+    int64_t sent = 0, received = 0;
+    friend bool operator==(const Exchanged&, const Exchanged&) = default;
+  };
   // By stage: the most that it sends in one exchange with others, and the most that it gets: what goes up, what goes down, and what later
   // rounds read of one that is over. A process has room for both (runtime/mesh/staged_devices).
-  std::vector<int64_t> exchanged_bytes() const {
+  std::vector<Exchanged> exchanged_bytes() const {
     using Sums = std::map<std::pair<int, bool>, int64_t>;  // by the round that makes it, and whether it goes up
     std::vector<Sums> sent(staged_.cut.stages.size()), received(sent.size());
     for (const StageSend& send : staged_.cut.sends) {
@@ -128,8 +132,8 @@ class Stages {
       for (const auto& [key, sum] : sums) bytes = std::max(bytes, sum);
       return bytes;
     };
-    std::vector<int64_t> exchanged;
-    for (size_t s = 0; s < sent.size(); ++s) exchanged.push_back(most(sent[s]) + most(received[s]));
+    std::vector<Exchanged> exchanged;
+    for (size_t s = 0; s < sent.size(); ++s) exchanged.push_back({most(sent[s]), most(received[s])});
     return exchanged;
   }
 
@@ -249,8 +253,8 @@ class Stages {
   const PlanStep& plan_;
   const ProcessBytes& process_bytes_;
   const Device* device_;
-  std::vector<StageStep> steps_;    // by stage
-  std::vector<int64_t> exchanged_;  // likewise
+  std::vector<StageStep> steps_;      // by stage
+  std::vector<Exchanged> exchanged_;  // likewise
 };
 
 }  // namespace

@@ -220,8 +220,8 @@ void CudaExecutor::prepare(uint64_t seed, uint64_t step) {
     });
 }
 
-void CudaExecutor::upload_control() {
-  EINC_CUDA(cuMemcpyHtoDAsync_v2, control_.get(), &staged().before, sizeof(Control), stream());
+void CudaExecutor::upload_control(const Control& before) {
+  EINC_CUDA(cuMemcpyHtoDAsync_v2, control_.get(), &before, sizeof(Control), stream());
   if (keys_ > 0) EINC_CUDA(cuMemcpyHtoDAsync_v2, control_.get() + sizeof(Control), staged_keys(), keys_ * sizeof(uint64_t), stream());
 }
 

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -87,13 +88,14 @@ class CudaExecutor {
   void plan_attention();
   // Of CudaExecutable::attention, those that run.
   std::vector<size_t> library_attention() const;
-  // A run in parts of a larger one, of a program that copies and looks at nothing: `begin_parts` before the first, outside of a capture;
-  // then, on the stream of the executor's place, what a run begins with, launches `first` to `last`, and what it ends with. Whoever has
-  // waited for all asks for faults, which throw as run.
-  void begin_parts(uint64_t seed, uint64_t step);
-  void enqueue_begin();
+  // Runs in parts of a larger one, one after another, of a program that looks at nothing: `begin_parts` before the first, outside of a
+  // capture, with the step of each; then, on the stream of the executor's place, what run number `run` begins with, launches `first` to
+  // `last`, and what it ends with. What is stored is stored with the part that makes it. Whoever has waited for all asks for faults, which
+  // throw as run.
+  void begin_parts(uint64_t seed, std::span<const uint64_t> steps);
+  void enqueue_begin(size_t run = 0);
   void enqueue_launches(size_t first, size_t last);
-  void enqueue_end();
+  void enqueue_end(size_t run = 0);
   void check_parts();
   cuda::DevicePointer address(uint32_t buffer) const { return addresses_[buffer]; }
   // Until all runs are done. Throws as run.
@@ -111,6 +113,10 @@ class CudaExecutor {
   struct Staged {
     Control before, at_half, at_end;
   };
+  // Likewise, of each run in parts.
+  struct StagedPart {
+    Control before, at_end;
+  };
   // Launches between two looks at the numbers that they have made: one graph. Those for unbounded updates are in none.
   struct Segment {
     size_t begin = 0, end = 0;
@@ -123,6 +129,7 @@ class CudaExecutor {
   Staged& staged() const { return *static_cast<Staged*>(staged_.get()); }
   std::byte* staged_number(size_t i) const { return reinterpret_cast<std::byte*>(&staged() + 1) + i * sizeof(uint64_t); }
   uint64_t* staged_keys() const { return reinterpret_cast<uint64_t*>(staged_number(number_of_.size())); }
+  StagedPart& staged_part(size_t run) const { return static_cast<StagedPart*>(staged_parts_.get())[run]; }
   cuda::Stream stream() const { return place_.stream->get(); }
   void prepare(uint64_t seed, uint64_t step);
   void find_segments();
@@ -133,7 +140,8 @@ class CudaExecutor {
   void enqueue(const Segment& segment);
   void run_unbounded();
   double read(uint32_t buffer);
-  void upload_control();
+  void upload_control() { upload_control(staged().before); }
+  void upload_control(const Control& before);
   void upload_tables();
   void launch(size_t index, Products products = Products::as_chosen);
   void launch_kernel(size_t index);
@@ -170,7 +178,8 @@ class CudaExecutor {
   std::optional<size_t> unbounded_;       // the first launch that only unbounded updates need
   CudaPlace place_;
   cuda::DeviceMemory control_;
-  cuda::HostMemory staged_;
+  cuda::HostMemory staged_, staged_parts_;
+  size_t parts_ = 0;  // runs that there is room for
   std::vector<cuda::DevicePointer> addresses_;
   std::vector<size_t> first_key_;      // by launch: of its streams' keys, behind the Control
   std::vector<int32_t> first_number_;  // by launch: scans have one number for each launch of each iteration

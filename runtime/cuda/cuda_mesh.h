@@ -10,7 +10,9 @@ namespace einc {
 // Beside a MeshPlan.
 struct CudaMeshPart {
   CudaExecutable device;   // whose program is MeshPlan::code's
-  CudaExecutable helpers;  // functions of no launch: sums of collectives, and looks at what is to be stored
+  CudaExecutable helpers;  // functions of no launch: sums of collectives, means, and looks at what is to be stored
+  // Of a pipeline, by stage and round, in place of `device`; without launches where the round has nothing to do.
+  std::vector<std::vector<CudaExecutable>> stages{};
 };
 
 // "sum_f32_4": combines four terms. `extern "C" __global__ void NAME(const u64* terms, T* result, i64 count)`: where the terms lie, in the
@@ -19,6 +21,8 @@ std::string sum_function(ReduceKind reduce, DType dtype, int64_t terms);
 // "check_f32": `extern "C" __global__ void NAME(const T* next, const T* old, i64 count, i32* found)`: found[0] becomes 1 where an element
 // is no number, found[1] where one may not be stored in the place of the old one. Empty for dtypes that hold numbers only.
 std::string check_function(DType dtype);
+// "scale_f32": `extern "C" __global__ void NAME(T* values, i64 count, f64 by)`.
+std::string scale_function(DType dtype);
 inline constexpr uint32_t kHelperThreads = 256;  // of a block
 
 // Of a GPU that holds so many devices of the mesh from the first on.
@@ -39,6 +43,7 @@ class CudaMeshProgram : public MeshProgram {
  private:
   PerPart<CudaMeshPart> cuda_;
   PerPart<CudaKernels> kernels_, helpers_;
+  PerPart<std::vector<std::vector<std::unique_ptr<CudaKernels>>>> stages_;  // as CudaMeshPart's; of this process' stages
 };
 
 }  // namespace einc

@@ -13,21 +13,35 @@ bool CudaExecutor::uses_control() const {
   return uses;
 }
 
-void CudaExecutor::begin_parts(uint64_t seed, uint64_t step) { prepare(seed, step); }
+void CudaExecutor::begin_parts(uint64_t seed, std::span<const uint64_t> steps) {
+  prepare(seed, 0);
+  if (steps.size() != parts_) {
+    parts_ = steps.size();
+    staged_parts_ = cuda::allocate_host(static_cast<int64_t>(parts_ * sizeof(StagedPart)));
+  }
+  for (size_t run = 0; run < parts_; ++run) {
+    new (&staged_part(run)) StagedPart;
+    staged_part(run).before.step = steps[run];
+  }
+}
 
-void CudaExecutor::enqueue_begin() {
-  if (uses_control()) upload_control();
+void CudaExecutor::enqueue_begin(size_t run) {
+  if (uses_control()) upload_control(staged_part(run).before);
 }
 
 void CudaExecutor::enqueue_launches(size_t first, size_t last) {
   for (size_t l = first; l < last; ++l)
     if (!is_collective(program().launches[l])) launch(l);
+  for (const BufferCopy& copy : program().copies)
+    if (const size_t made = last_launch_of(program(), copy.value); first <= made && made < last) copy_all({copy});
 }
 
-void CudaExecutor::enqueue_end() {
-  if (uses_control()) read_control(staged().at_end);
+void CudaExecutor::enqueue_end(size_t run) {
+  if (uses_control()) read_control(staged_part(run).at_end);
 }
 
-void CudaExecutor::check_parts() { check_fault(staged().at_end); }
+void CudaExecutor::check_parts() {
+  for (size_t run = 0; run < parts_; ++run) check_fault(staged_part(run).at_end);
+}
 
 }  // namespace einc

@@ -27,10 +27,11 @@ uint32_t helper_blocks(int64_t count) {
   return static_cast<uint32_t>(std::clamp<int64_t>((count + kHelperThreads - 1) / kHelperThreads, 1, kMostBlocks));
 }
 
-int64_t packed_bytes(const MeshPlan& plan, const MeshShape& mesh, int64_t first, int64_t last) {
+int64_t packed_bytes(const MeshPlan& plan, const MeshShape& mesh, int64_t first, int64_t last, int stages) {
   const auto holds = [&](int64_t device) { return device >= first && device < last; };
   int64_t most = 0;
   for (const MeshCollective& c : plan.collectives) {
+    if (c.mesh_axis == stages) continue;
     const CollectiveSteps steps = collective_steps(mesh, c, plan.values[c.from], plan.values[c.to]);
     int64_t bytes = 0;
     for (const Transfer& t : steps.terms)
@@ -42,13 +43,12 @@ int64_t packed_bytes(const MeshPlan& plan, const MeshShape& mesh, int64_t first,
   return most;
 }
 
-MeshMoves::MeshMoves(const MeshPlan& plan, const MeshShape& mesh, const CudaExecutable& helpers, const CudaKernels& kernels,
-                     const Place& place)
-    : plan_(plan), helpers_(helpers), kernels_(kernels), place_(place) {
-  packed_bytes_ = packed_bytes(plan, mesh, place.first, place.last);
-  if (packed_bytes_ > 0) packed_ = cuda::allocate(packed_bytes_, "blocks of a mesh's values");
+MeshMoves::MeshMoves(const MeshPlan& plan, const MeshShape& mesh, const CudaExecutable& helpers, const CudaKernels& kernels, Place place,
+                     int stages)
+    : helpers_(helpers), kernels_(kernels), place_(std::move(place)) {
+  packed_bytes_ = packed_bytes(plan, mesh, place_.first, place_.last, stages);
   std::vector<uint64_t> table;
-  for (const MeshCollective& c : plan.collectives) all_.push_back(moves_of(plan, mesh, c, table));
+  for (const MeshCollective& c : plan.collectives) all_.push_back(c.mesh_axis == stages ? Moves{} : moves_of(plan, mesh, c, table));
   if (table.empty()) return;
   const size_t bytes = table.size() * sizeof(uint64_t);
   const cuda::OwnedStream stream = cuda::make_stream();
@@ -57,9 +57,7 @@ MeshMoves::MeshMoves(const MeshPlan& plan, const MeshShape& mesh, const CudaExec
   EINC_CUDA(cuStreamSynchronize, stream.get());
 }
 
-cuda::DevicePointer MeshMoves::at(int64_t device, uint32_t value) const {
-  return place_.memory + static_cast<uint64_t>((device - place_.first) * plan_.bytes + plan_.values[value].offset);
-}
+cuda::DevicePointer MeshMoves::at(int64_t device, uint32_t value) const { return place_.at(device - place_.first, value); }
 
 MeshMoves::Moves MeshMoves::moves_of(const MeshPlan& plan, const MeshShape& mesh, const MeshCollective& c, std::vector<uint64_t>& table) {
   const DeviceTensor &from = plan.values[c.from], &to = plan.values[c.to];
@@ -70,7 +68,7 @@ MeshMoves::Moves MeshMoves::moves_of(const MeshPlan& plan, const MeshShape& mesh
   const auto room = [&](int64_t bytes) {
     const int64_t at = std::exchange(packed, packed + packed_room(bytes));
     EINC_CHECK(packed <= packed_bytes_, "a mesh's collective packs more than was counted");
-    return packed_.get() + static_cast<uint64_t>(at);
+    return place_.packed->get() + static_cast<uint64_t>(at);
   };
   const auto without_gaps = [&](const Transfer& t, uint32_t value) {
     const cuda::DevicePointer source = at(t.from, value) + static_cast<uint64_t>(t.source.offset);

@@ -2,6 +2,8 @@
 // Collectives as work for a stream: copies between the devices of this GPU, messages to and from those of other processes, and einc's own
 // sums where the terms lie.
 #pragma once
+#include <functional>
+#include <memory>
 #include <vector>
 
 #include "runtime/cuda/cuda_mesh.h"
@@ -11,19 +13,22 @@
 namespace einc {
 
 // Blocks of one collective's values that devices `first` to `last` - 1 pack or receive: room for the collective of a plan that has most.
-int64_t packed_bytes(const MeshPlan& plan, const MeshShape& mesh, int64_t first, int64_t last);
+int64_t packed_bytes(const MeshPlan& plan, const MeshShape& mesh, int64_t first, int64_t last, int stages = kNoMeshAxis);
 
 class MeshMoves {
  public:
-  // The devices of this process, and where their values lie, one device after another. `team`: to the processes that have the others; null:
-  // there are none.
+  // The devices of this process, where their values lie (`d` counts them), and where blocks are packed, of packed_bytes. `team`: to the
+  // processes that have the others; null: there are none.
   struct Place {
     int64_t first = 0, last = 0;
-    cuda::DevicePointer memory = 0;
+    std::function<cuda::DevicePointer(int64_t d, uint32_t value)> at;
+    std::function<int64_t(int64_t device)> process_of{};
+    std::shared_ptr<const cuda::DeviceMemory> packed{};
     const cuda::NcclTeam* team = nullptr;
   };
-  // All of it outlives this. On the GPU that this thread works on.
-  MeshMoves(const MeshPlan& plan, const MeshShape& mesh, const CudaExecutable& helpers, const CudaKernels& kernels, const Place& place);
+  // All of it outlives this. On the GPU that this thread works on. Nothing is moved along `stages` (pipeline_plan.h).
+  MeshMoves(const MeshPlan& plan, const MeshShape& mesh, const CudaExecutable& helpers, const CudaKernels& kernels, Place place,
+            int stages = kNoMeshAxis);
   // Puts a collective on the stream. One is done before the next one begins.
   void enqueue(uint32_t number, cuda::Stream stream) const;
   int64_t sent_bytes(uint32_t number) const { return all_[number].sent_bytes; }
@@ -54,18 +59,16 @@ class MeshMoves {
   Moves moves_of(const MeshPlan& plan, const MeshShape& mesh, const MeshCollective& c, std::vector<uint64_t>& table);
   cuda::DevicePointer at(int64_t device, uint32_t value) const;
   bool holds(int64_t device) const { return device >= place_.first && device < place_.last; }
-  int process_of(int64_t device) const { return static_cast<int>(device / (place_.last - place_.first)); }
+  int process_of(int64_t device) const { return static_cast<int>(place_.process_of(device)); }
   void move(const Messages& messages, cuda::Stream stream) const;
   static void run(const Copy& copy, cuda::Stream stream);
 
-  const MeshPlan& plan_;
   const CudaExecutable& helpers_;
   const CudaKernels& kernels_;
   const Place place_;
   int64_t packed_bytes_ = 0;
-  cuda::DeviceMemory packed_;  // of the collective in progress
-  cuda::DeviceMemory terms_;   // addresses
-  std::vector<Moves> all_;     // by collective
+  cuda::DeviceMemory terms_;  // addresses
+  std::vector<Moves> all_;    // by collective
 };
 
 // A function of CudaMeshPart::helpers.

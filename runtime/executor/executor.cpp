@@ -143,14 +143,7 @@ void Executor::run_launches(size_t first, size_t last, uint64_t seed, uint64_t s
   for (size_t l = first; l < last; ++l)
     if (!is_collective(program_.launches[l])) launch(l, seed, step, [](int, const auto& work) { work(); });
   for (const BufferCopy& copy : program_.copies)
-    if (const size_t made = last_launch_of(copy.value); first <= made && made < last) copy_all({copy});
-}
-
-size_t Executor::last_launch_of(uint32_t buffer) const {
-  size_t l = program_.launches.size();
-  while (l > 0 && std::ranges::find(program_.launches[l - 1].buffers, buffer) == program_.launches[l - 1].buffers.end()) --l;
-  EINC_CHECK(l > 0, "a value that no launch makes is stored");
-  return l - 1;
+    if (const size_t made = last_launch_of(program_, copy.value); first <= made && made < last) copy_all({copy});
 }
 
 double Executor::number(uint32_t buffer) const {

@@ -82,7 +82,6 @@ class Executor {
   template <class Wrap>
   void run_scan(const Running& outside, const Launch& launch, uint64_t seed, uint64_t step, Wrap wrap);
   double number(uint32_t buffer) const;
-  size_t last_launch_of(uint32_t buffer) const;
   void copy_all(const std::vector<BufferCopy>& copies) { copy_all({program_, buffers_, {}}, copies); }
   static void copy_all(const Running& running, const std::vector<BufferCopy>& copies);
   void report_faults(const Running& running);

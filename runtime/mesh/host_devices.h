@@ -22,10 +22,9 @@ class DeviceMemory {
   // `sibling`: of the same plan, for another microbatch: has all but what that keeps for its backward.
   DeviceMemory(const MeshPlan& plan, int64_t devices, const DeviceMemory* sibling = nullptr);
   std::byte* at(int64_t d, uint32_t value) const {
-    const int64_t offset = plan_.values[value].offset;
-    if (offset == kElsewhere) return elsewhere_.at({d, value});
-    if (offset >= plan_.lasting && offset < plan_.lasting + plan_.kept) return kept_->base() + d * plan_.kept + offset - plan_.lasting;
-    return shared_->base() + d * (plan_.bytes - plan_.kept) + offset - (offset < plan_.lasting ? 0 : plan_.kept);
+    if (plan_.values[value].offset == kElsewhere) return elsewhere_.at({d, value});
+    const ValuePlace place = place_of(plan_, d, value);
+    return (place.of_microbatch ? kept_->base() : shared_->base()) + place.offset;
   }
   // A value that takes no room here.
   void put(int64_t d, uint32_t value, std::byte* memory) { elsewhere_[{d, value}] = memory; }

@@ -97,4 +97,16 @@ struct MeshPlan {
   std::shared_ptr<const PipelinePlan> pipeline{};
 };
 
+// Where a device of this process, the d-th, has a value of the plan: in the memory that all microbatches of a stage share, device after
+// device, or in that of each microbatch. Not of values that lie elsewhere.
+struct ValuePlace {
+  bool of_microbatch = false;
+  int64_t offset = 0;
+};
+inline ValuePlace place_of(const MeshPlan& plan, int64_t d, uint32_t value) {
+  const int64_t offset = plan.values[value].offset;
+  if (offset >= plan.lasting && offset < plan.lasting + plan.kept) return {true, d * plan.kept + offset - plan.lasting};
+  return {false, d * (plan.bytes - plan.kept) + offset - (offset < plan.lasting ? 0 : plan.kept)};
+}
+
 }  // namespace einc

@@ -100,8 +100,12 @@ int64_t MeshProgram::bytes_of(int threads, int64_t rank) const {
   const auto add = [&](int64_t more) {
     if (__builtin_add_overflow(bytes, more, &bytes)) bytes = INT64_MAX;
   };
+  const auto staged = [&](const PipelinePlan& pipeline) {
+    const StagedBytes all = staged_bytes(mesh_, pipeline, mesh_.devices() / held, rank);
+    return all.values + all.sent + all.received;
+  };
   for (const std::optional<MeshPlan>& plan : parts_)
-    if (plan) add(plan->pipeline ? staged_bytes(mesh_, *plan, mesh_.devices() / held, rank) : DeviceMemory::bytes_of_all(*plan, held));
+    if (plan) add(plan->pipeline ? staged(*plan->pipeline) : DeviceMemory::bytes_of_all(*plan, held));
   add(packed_bytes(rank));
   for (int64_t device = rank * held; device < (rank + 1) * held; ++device) add(working_of(device, threads));
   return bytes;

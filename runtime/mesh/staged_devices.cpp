@@ -1,7 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// What goes to other processes behind a unit, and what the next unit wants of them, is one exchange: two that send to one another do not
-// wait for one another's receipt. Each process posts its exchanges in the order of its units, and that order lets all go on, since only
-// neighbours exchange anything for a microbatch (partition/cut_stages; tests/agree/mesh carries it out for many numbers of stages).
 #include "runtime/mesh/staged_devices.h"
 
 #include <fmt/format.h>
@@ -21,11 +18,6 @@
 namespace einc {
 namespace {
 
-MeshShape mesh_of_stage(MeshShape mesh, int axis) {
-  mesh.sizes[static_cast<size_t>(axis)] = 1;
-  return mesh;
-}
-
 void copy_snapshots(HostRun& run) {
   for (const ValueCopy& snapshot : run.plan().snapshots) run.copy(snapshot.from, snapshot.to);
 }
@@ -35,62 +27,11 @@ void run_all_steps(HostRun& run, uint64_t seed, uint64_t step, std::unique_lock<
   run.run_steps(0, run.plan().steps.size(), seed, step, computing);
 }
 
-// Of a stage's transfers between processes, the most in one exchange.
-struct ExchangedBytes {
-  int64_t out = 0, in = 0;
-};
-ExchangedBytes exchanged_bytes(const PipelinePlan& pipeline, const StageBlocks& blocks, int64_t devices) {
-  const auto has = [&](int stage) { return stage / blocks.stages == blocks.number; };
-  ExchangedBytes most;
-  const auto count = [&](const std::vector<StageTransfer>& list) {
-    ExchangedBytes bytes;
-    for (const StageTransfer& t : list) {
-      const PipelineStage& to = pipeline.stages[static_cast<size_t>(t.to.stage)];
-      const int64_t moved = devices * to.rounds[static_cast<size_t>(t.to.round)].plan.values[t.to.value].bytes;
-      if (has(t.from.stage) && !has(t.to.stage)) bytes.out += moved;
-      if (has(t.to.stage) && !has(t.from.stage)) bytes.in += moved;
-    }
-    most.out = std::max(most.out, bytes.out), most.in = std::max(most.in, bytes.in);
-  };
-  count(pipeline.up), count(pipeline.down);
-  for (const std::vector<StageTransfer>& list : pipeline.behind) count(list);
-  return most;
-}
-
 }  // namespace
-
-StageBlocks blocks_of(const MeshShape& mesh, const PipelinePlan& pipeline, int64_t processes, int64_t rank) {
-  const auto stages = static_cast<int64_t>(pipeline.stages.size());
-  StageBlocks blocks{mesh.devices() / stages, stages, 0, 1};
-  const int64_t held = mesh.devices() / processes;
-  if (held % blocks.devices != 0 && blocks.devices % held != 0)
-    throw RuntimeFailure(FailureKind::data, fmt::format("{} processes have parts of several of {} stages: start as many as divide the "
-                                                        "stages, or a multiple of their number",
-                                                        processes, stages));
-  blocks.stages = std::max<int64_t>(1, held / blocks.devices);
-  blocks.blocks = stages / blocks.stages;
-  blocks.number = rank * held / blocks.devices / blocks.stages;
-  return blocks;
-}
 
 int64_t staged_working_bytes(const PipelineStage& stage, int threads) {
   int64_t bytes = 0;
   for (const StageRound& round : stage.rounds) bytes = std::max(bytes, working_bytes(round.plan, threads));
-  return bytes;
-}
-
-int64_t staged_bytes(const MeshShape& mesh, const MeshPlan& plan, int64_t processes, int64_t rank) {
-  const PipelinePlan& pipeline = *plan.pipeline;
-  const StageBlocks blocks = blocks_of(mesh, pipeline, processes, rank);
-  const int64_t devices = blocks.held_devices(mesh.devices() / processes), further = blocks.held(pipeline.microbatches) - 1;
-  const ExchangedBytes exchanged = exchanged_bytes(pipeline, blocks, devices);
-  int64_t bytes = exchanged.out + exchanged.in;
-  for (int64_t s = blocks.first(); s < blocks.last(); ++s) {
-    const PipelineStage& stage = pipeline.stages[static_cast<size_t>(s)];
-    for (const StageRound& round : stage.rounds) bytes += devices * round.plan.bytes;
-    const MeshPlan& each = stage.rounds[kRoundOfMicrobatches].plan;
-    bytes += devices * further * (each.kept + stage.kept);
-  }
   return bytes;
 }
 
@@ -103,8 +44,10 @@ StagedDevices::StagedDevices(const MeshPlan& plan, std::shared_ptr<HostMachine> 
       ways_(blocks_.held(pipeline_.microbatches)),
       lent_(plan.values.size(), nullptr) {
   for (int64_t s = blocks_.first(); s < blocks_.last(); ++s) add_stage(static_cast<int>(s));
-  const ExchangedBytes most = exchanged_bytes(pipeline_, blocks_, blocks_.held_devices(machine_->engine.held()));
-  outgoing_.resize(static_cast<size_t>(most.out)), incoming_.resize(static_cast<size_t>(most.in));
+  const int64_t held = machine_->engine.held();
+  const StagedBytes bytes =
+      staged_bytes(machine_->engine.mesh(), pipeline_, machine_->engine.mesh().devices() / held, machine_->engine.first() / held);
+  outgoing_.resize(static_cast<size_t>(bytes.sent)), incoming_.resize(static_cast<size_t>(bytes.received));
 }
 
 // ---- memory
@@ -112,7 +55,7 @@ StagedDevices::StagedDevices(const MeshPlan& plan, std::shared_ptr<HostMachine> 
 void StagedDevices::add_stage(int number) {
   const PipelineStage& of = pipeline_.stages[static_cast<size_t>(number)];
   const int64_t begin = number * blocks_.devices;
-  Stage& s = stages_.emplace_back(of, number, MeshEngine(machine_->engine, mesh_of_stage(machine_->engine.mesh(), pipeline_.axis), begin));
+  Stage& s = stages_.emplace_back(of, number, MeshEngine(machine_->engine, mesh_of_stage(machine_->engine.mesh(), pipeline_), begin));
   const int64_t held = s.engine.held();
   const std::span<const std::shared_ptr<Mapping>> shared =
       std::span(machine_->working).subspan(static_cast<size_t>(full_device(s, 0) - machine_->engine.first()), static_cast<size_t>(held));
@@ -147,10 +90,6 @@ const StagedDevices::Stage* StagedDevices::stage(int number) const { return cons
 std::byte* StagedDevices::at(const StageValue& value, int64_t device, int64_t microbatch) {
   Stage* s = stage(value.stage);
   return s && s->engine.holds(device) ? s->of(value.round, slot_of(microbatch)).at(device - s->engine.first(), value.value) : nullptr;
-}
-
-const DeviceTensor& StagedDevices::tensor(const StageValue& value) const {
-  return pipeline_.stages[static_cast<size_t>(value.stage)].rounds[static_cast<size_t>(value.round)].plan.values[value.value];
 }
 
 std::byte* StagedDevices::place(int64_t d, uint32_t value) {
@@ -199,16 +138,6 @@ bool StagedDevices::may_store(uint32_t value, uint32_t old) const {
 
 // ---- a run
 
-std::vector<StagedDevices::Unit> StagedDevices::units() const {
-  std::vector<Unit> units;
-  for (int64_t forwards = 0, backwards = 0; backwards < pipeline_.microbatches;)
-    if (forwards < pipeline_.microbatches && forwards - backwards < ways_)
-      units.push_back({Direction::forward, forwards++});
-    else
-      units.push_back({Direction::backward, backwards++});
-  return units;
-}
-
 void StagedDevices::run(uint64_t seed, uint64_t step) {
   for (Stage& s : stages_) {
     for (HostRun& slot : s.slots) slot.begin();
@@ -246,33 +175,34 @@ void StagedDevices::run_microbatches(uint64_t seed, uint64_t step, std::unique_l
   for (Stage& s : stages_)
     for (HostRun& slot : s.slots) copy_snapshots(slot);
   for (Stage& s : stages_) clear_sums(s);
-  const std::vector<Unit> units = this->units();
-  exchange_with_others({}, movements(units.front()), computing);
+  const std::vector<StageUnit> units = stage_units(pipeline_.microbatches, ways_);
+  exchange_with_others({}, movements_of(pipeline_, units.front()), computing);
   for (size_t u = 0; u < units.size(); ++u) {
-    if (comes_from_others(movements(units[u]))) wait_for_exchange(computing);
+    if (comes_from_others(movements_of(pipeline_, units[u]))) wait_for_exchange(computing);
     compute(units[u], seed, step, computing);
-    exchange_with_others(movements(units[u]), u + 1 < units.size() ? movements(units[u + 1]) : std::vector<Movement>{}, computing);
+    exchange_with_others(movements_of(pipeline_, units[u]),
+                         u + 1 < units.size() ? movements_of(pipeline_, units[u + 1]) : std::vector<StageMovement>{}, computing);
   }
   wait_for_exchange(computing);
   for (Stage& s : stages_) take_means(s);
 }
 
-void StagedDevices::compute(const Unit& unit, uint64_t seed, uint64_t step, std::unique_lock<std::mutex>& computing) {
+void StagedDevices::compute(const StageUnit& unit, uint64_t seed, uint64_t step, std::unique_lock<std::mutex>& computing) {
   const auto each = [&](Stage& s) {
-    if (unit.direction == Direction::forward) cut_out(s, unit.microbatch);
+    if (unit.is_forward()) cut_out(s, unit.microbatch);
     run_segment(s, unit, seed, step, computing);
-    for (const Movement& m : movements(unit))
+    for (const StageMovement& m : movements_of(pipeline_, unit))
       if (m.transfer->from.stage == s.number) move_here(m);
   };
-  if (unit.direction == Direction::forward)
+  if (unit.is_forward())
     for (Stage& s : stages_) each(s);
   else
     for (size_t i = stages_.size(); i-- > 0;) each(stages_[i]);
 }
 
-void StagedDevices::run_segment(Stage& s, const Unit& unit, uint64_t seed, uint64_t step, std::unique_lock<std::mutex>& computing) {
+void StagedDevices::run_segment(Stage& s, const StageUnit& unit, uint64_t seed, uint64_t step, std::unique_lock<std::mutex>& computing) {
   HostRun& run = s.slots[slot_of(unit.microbatch)];
-  const bool forward = unit.direction == Direction::forward;
+  const bool forward = unit.is_forward();
   const size_t first = forward ? 0 : s.plan.backward, last = forward ? s.plan.backward : run.plan().steps.size();
   try {
     run.run_steps(first, last, seed, step * static_cast<uint64_t>(pipeline_.microbatches) + static_cast<uint64_t>(unit.microbatch),
@@ -287,17 +217,12 @@ void StagedDevices::run_segment(Stage& s, const Unit& unit, uint64_t seed, uint6
   }
 }
 
-// The examples of a microbatch are neighbours in the whole batch, and the devices of a stage share them out.
 void StagedDevices::cut_out(Stage& s, int64_t microbatch) {
   HostRun& run = s.slots[slot_of(microbatch)];
   for (const MicrobatchInput& input : s.plan.inputs)
-    for (int64_t d = 0; d < s.engine.held(); ++d) {
-      PartBox box = part_of(s.engine.mesh(), input.layout, input.shape, s.engine.first() + d);
-      for (size_t axis = 0; axis < input.shape.size(); ++axis)
-        if (input.shape[axis] != input.of_all[axis]) box.begin[axis] += microbatch * input.shape[axis];
-      copy_box(BoxCopy::out, input.of_all, box, bytes_of(run.plan().values[input.value].dtype), const_cast<std::byte*>(lent_[input.whole]),
-               run.at(d, input.value));
-    }
+    for (int64_t d = 0; d < s.engine.held(); ++d)
+      einc::cut_out(s.engine.mesh(), input, s.engine.first() + d, microbatch, run.plan().values[input.value].dtype, lent_[input.whole],
+                    run.at(d, input.value));
 }
 
 // Sums lie where all slots have them.
@@ -323,15 +248,8 @@ void StagedDevices::take_means(Stage& s) {
 
 // ---- between stages
 
-std::vector<StagedDevices::Movement> StagedDevices::movements(const Unit& unit) const {
-  std::vector<Movement> list;
-  const bool forward = unit.direction == Direction::forward;
-  for (const StageTransfer& t : forward ? pipeline_.up : pipeline_.down) list.push_back({&t, unit.microbatch});
-  return list;
-}
-
 // Between stages of this process.
-void StagedDevices::move_here(const Movement& m) {
+void StagedDevices::move_here(const StageMovement& m) {
   for (int64_t device = 0; device < blocks_.devices; ++device) {
     const std::byte* from = at(m.transfer->from, device, m.microbatch);
     std::byte* to = at(m.transfer->to, device, m.microbatch);
@@ -341,9 +259,9 @@ void StagedDevices::move_here(const Movement& m) {
   }
 }
 
-bool StagedDevices::comes_from_others(const std::vector<Movement>& list) const {
+bool StagedDevices::comes_from_others(const std::vector<StageMovement>& list) const {
   return std::ranges::any_of(
-      list, [&](const Movement& m) { return stage(m.transfer->to.stage) != nullptr && stage(m.transfer->from.stage) == nullptr; });
+      list, [&](const StageMovement& m) { return stage(m.transfer->to.stage) != nullptr && stage(m.transfer->from.stage) == nullptr; });
 }
 
 void StagedDevices::wait_for_exchange(std::unique_lock<std::mutex>& computing) {
@@ -351,43 +269,23 @@ void StagedDevices::wait_for_exchange(std::unique_lock<std::mutex>& computing) {
   on_way_.reset();
 }
 
-void StagedDevices::exchange_with_others(const std::vector<Movement>& out, const std::vector<Movement>& in,
+void StagedDevices::exchange_with_others(const std::vector<StageMovement>& out, const std::vector<StageMovement>& in,
                                          std::unique_lock<std::mutex>& computing) {
   const EincTransport* transport = machine_->engine.transport();
   if (transport == nullptr || transport->size == 1) return;
-  struct Piece {
-    size_t process;
-    std::byte* memory;
-    int64_t bytes;
-  };
-  const auto process_of = [&](const StageValue& value, int64_t device) {
-    return static_cast<size_t>(machine_->engine.process_of(value.stage * blocks_.devices + device));
-  };
-  const auto own = static_cast<size_t>(transport->rank);
-  const auto pieces = [&](const std::vector<Movement>& list, bool sends) {
-    std::vector<Piece> made;
-    for (const Movement& m : list)
-      for (int64_t device = 0; device < blocks_.devices; ++device) {
-        const size_t sender = process_of(m.transfer->from, device), receiver = process_of(m.transfer->to, device);
-        if (sender == receiver || (sends ? sender : receiver) != own) continue;
-        made.push_back(
-            {sends ? receiver : sender, at(sends ? m.transfer->from : m.transfer->to, device, m.microbatch), tensor(m.transfer->to).bytes});
-      }
-    std::ranges::stable_sort(made, {}, &Piece::process);
-    return made;
-  };
-  const std::vector<Piece> sent = pieces(out, true);
-  std::vector<Piece> received = pieces(in, false);
+  const auto process_of = [&](int64_t device) { return machine_->engine.process_of(device); };
+  const std::vector<StagePiece> sent = pieces_of(pipeline_, blocks_, out, true, transport->rank, process_of);
+  std::vector<StagePiece> received = pieces_of(pipeline_, blocks_, in, false, transport->rank, process_of);
   if (sent.empty() && received.empty()) return;
   wait_for_exchange(computing);
   std::vector<int64_t> out_bytes(static_cast<size_t>(transport->size), 0), in_bytes = out_bytes;
   std::byte* to = outgoing_.data();
-  for (const Piece& p : sent) {
-    std::memcpy(to, p.memory, static_cast<size_t>(p.bytes));
-    to += p.bytes, out_bytes[p.process] += p.bytes;
+  for (const StagePiece& p : sent) {
+    std::memcpy(to, at(p.value, p.device, p.microbatch), static_cast<size_t>(p.bytes));
+    to += p.bytes, out_bytes[static_cast<size_t>(p.process)] += p.bytes;
     sent_.push_back({CollectiveKind::shift, pipeline_.axis, p.bytes});
   }
-  for (const Piece& p : received) in_bytes[p.process] += p.bytes;
+  for (const StagePiece& p : received) in_bytes[static_cast<size_t>(p.process)] += p.bytes;
   on_way_ = machine_->queue.start(
       [this, transport, received = std::move(received), out_bytes = std::move(out_bytes), in_bytes = std::move(in_bytes)] {
         try {
@@ -396,8 +294,8 @@ void StagedDevices::exchange_with_others(const std::vector<Movement>& out, const
           throw late.at("the exchange between stages");
         }
         const std::byte* from = incoming_.data();
-        for (const Piece& p : received) {
-          std::memcpy(p.memory, from, static_cast<size_t>(p.bytes));
+        for (const StagePiece& p : received) {
+          std::memcpy(at(p.value, p.device, p.microbatch), from, static_cast<size_t>(p.bytes));
           from += p.bytes;
         }
       });
@@ -405,9 +303,8 @@ void StagedDevices::exchange_with_others(const std::vector<Movement>& out, const
 
 // What other stages read of a round that is over.
 void StagedDevices::hand_over(size_t round, std::unique_lock<std::mutex>& computing) {
-  std::vector<Movement> list;
-  for (const StageTransfer& t : pipeline_.behind[round]) list.push_back({&t, pipeline_.microbatches - 1});
-  for (const Movement& m : list) move_here(m);
+  const std::vector<StageMovement> list = movements_behind(pipeline_, round);
+  for (const StageMovement& m : list) move_here(m);
   exchange_with_others(list, list, computing);
   wait_for_exchange(computing);
 }

@@ -6,27 +6,10 @@
 #pragma once
 #include "runtime/mesh/host_devices.h"
 #include "runtime/mesh/pipeline_plan.h"
+#include "runtime/mesh/stage_order.h"
 
 namespace einc {
 
-// Stages that are in one process, at least in part, as those of all processes are cut.
-struct StageBlocks {
-  int64_t devices = 1;  // of a stage
-  int64_t stages = 1;   // of a block
-  int64_t number = 0;   // of this process' block
-  int64_t blocks = 1;
-  int64_t first() const { return number * stages; }
-  int64_t last() const { return first() + stages; }
-  // Of a stage, by a process that holds so many.
-  int64_t held_devices(int64_t held) const { return std::min(devices, held); }
-  // Microbatches of which this process holds what their backwards need, at most.
-  int64_t held(int64_t microbatches) const { return std::min(microbatches, blocks - number); }
-};
-// Throws RuntimeFailure (data) where processes have parts of several stages.
-StageBlocks blocks_of(const MeshShape& mesh, const PipelinePlan& pipeline, int64_t processes, int64_t rank);
-
-// What a process' stages take, the memory that parts share (HostMachine::working) apart.
-int64_t staged_bytes(const MeshShape& mesh, const MeshPlan& plan, int64_t processes, int64_t rank);
 // What launches of any of its stages' rounds work in on a device.
 int64_t staged_working_bytes(const PipelineStage& stage, int threads);
 
@@ -55,38 +38,26 @@ class StagedDevices : public PartDevices {
     const HostRun& of(int round, size_t slot) const { return round == kRoundOfMicrobatches ? slots[slot] : once.at(round); }
     HostRun& of(int round, size_t slot) { return round == kRoundOfMicrobatches ? slots[slot] : once.at(round); }
   };
-  enum class Direction : uint8_t { forward, backward };
-  // What a process computes without hearing of others: a microbatch through its stages.
-  struct Unit {
-    Direction direction = Direction::forward;
-    int64_t microbatch = 0;
-  };
-  struct Movement {
-    const StageTransfer* transfer = nullptr;
-    int64_t microbatch = 0;
-  };
-
   Stage* stage(int number);
   const Stage* stage(int number) const;
   size_t slot_of(int64_t microbatch) const { return static_cast<size_t>(microbatch % ways_); }
   int64_t full_device(const Stage& s, int64_t d) const { return s.number * blocks_.devices + s.engine.first() + d; }
   // Where a stage has a value, on its device of that number among all of the stage.
   std::byte* at(const StageValue& value, int64_t device, int64_t microbatch);
-  const DeviceTensor& tensor(const StageValue& value) const;
+  const DeviceTensor& tensor(const StageValue& value) const { return tensor_of(pipeline_, value); }
 
   void add_stage(int number);
-  std::vector<Unit> units() const;
-  void compute(const Unit& unit, uint64_t seed, uint64_t step, std::unique_lock<std::mutex>& computing);
-  void run_segment(Stage& s, const Unit& unit, uint64_t seed, uint64_t step, std::unique_lock<std::mutex>& computing);
+  void compute(const StageUnit& unit, uint64_t seed, uint64_t step, std::unique_lock<std::mutex>& computing);
+  void run_segment(Stage& s, const StageUnit& unit, uint64_t seed, uint64_t step, std::unique_lock<std::mutex>& computing);
   void cut_out(Stage& s, int64_t microbatch);
   void clear_sums(Stage& s);
   void take_means(Stage& s);
-  std::vector<Movement> movements(const Unit& unit) const;
-  void move_here(const Movement& movement);
-  bool comes_from_others(const std::vector<Movement>& list) const;
+  void move_here(const StageMovement& movement);
+  bool comes_from_others(const std::vector<StageMovement>& list) const;
   // Sends what the one list has for other processes, and gets what the other one has from them, behind the exchange before, whose room it
   // takes: the queue carries out one at a time anyway.
-  void exchange_with_others(const std::vector<Movement>& out, const std::vector<Movement>& in, std::unique_lock<std::mutex>& computing);
+  void exchange_with_others(const std::vector<StageMovement>& out, const std::vector<StageMovement>& in,
+                            std::unique_lock<std::mutex>& computing);
   void wait_for_exchange(std::unique_lock<std::mutex>& computing);
   void run_microbatches(uint64_t seed, uint64_t step, std::unique_lock<std::mutex>& computing);
   void hand_over(size_t round, std::unique_lock<std::mutex>& computing);

@@ -2,6 +2,7 @@
 // A compiled program as plain data: the buffers it needs, and the launches of generated functions over them, in order. It
 // holds nothing of the compiler and can be stored.
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -110,6 +111,13 @@ struct Executable {
   int64_t own_bytes = 0;      // of those but inputs, params and states, which lie behind them
   int64_t scratch_bytes = 0;  // of each thread, besides
 };
+
+// The last launch that makes or reads a buffer which some launch makes.
+inline size_t last_launch_of(const Executable& program, uint32_t buffer) {
+  size_t l = program.launches.size() - 1;
+  while (l > 0 && std::ranges::find(program.launches[l].buffers, buffer) == program.launches[l].buffers.end()) --l;
+  return l;
+}
 
 // Where a buffer of a scan's body lies: in a buffer of the launch, `step` bytes further in each iteration.
 struct ScanBuffer {

@@ -83,10 +83,17 @@ std::string check_text(DType dtype) {
          "  if (strange) atomicExch(found, 1);\n  if (refused) atomicExch(found + 1, 1);\n}\n";
 }
 
-}  // namespace
+// As runtime/mesh/tree_sum.h rounds it.
+std::string scale_text(DType dtype) {
+  const std::string_view storage = storage_type(dtype), number = register_type(dtype);
+  const std::string scaled = fmt::format("{} * {}(by)", loaded_text("values[i]", dtype), number);
+  return fmt::format("extern \"C\" __global__ void {}({}* values, i64 count, f64 by) {{\n", scale_function(dtype), storage) +
+         loop_text(fmt::format("    values[i] = {};\n", is_small(dtype) ? fmt::format("to_{}({})", storage, scaled) : scaled)) + "}\n";
+}
 
-CudaExecutable mesh_functions(const MeshPlan& plan, const MeshShape& mesh) {
-  std::map<std::string, std::string> functions;
+using Functions = std::map<std::string, std::string>;  // texts, by their names
+
+void add_functions(Functions& functions, const MeshPlan& plan, const MeshShape& mesh) {
   for (const MeshCollective& c : plan.collectives) {
     if (c.kind != CollectiveKind::all_reduce && c.kind != CollectiveKind::reduce_scatter) continue;
     const DType dtype = plan.values[c.to].dtype;
@@ -95,11 +102,35 @@ CudaExecutable mesh_functions(const MeshPlan& plan, const MeshShape& mesh) {
   }
   for (const DeviceTensor& value : plan.values)
     if (const std::string name = check_function(value.dtype); !name.empty()) functions.try_emplace(name, check_text(value.dtype));
+}
+
+CudaExecutable executable_of(Functions functions) {
   CudaExecutable made;
   made.prelude = cuda_prelude();
   for (auto& [name, text] : functions) made.program.functions.push_back(name), made.texts.push_back(std::move(text));
   made.by_table.assign(made.texts.size(), false);
   return made;
+}
+
+}  // namespace
+
+CudaExecutable mesh_functions(const MeshPlan& plan, const MeshShape& mesh) {
+  Functions functions;
+  add_functions(functions, plan, mesh);
+  return executable_of(std::move(functions));
+}
+
+CudaExecutable mesh_functions(const PipelinePlan& pipeline, const MeshShape& mesh) {
+  Functions functions;
+  for (const PipelineStage& stage : pipeline.stages) {
+    for (const StageRound& round : stage.rounds) add_functions(functions, round.plan, mesh);
+    for (const uint32_t sum : stage.sums) {
+      const DType dtype = stage.rounds[kRoundOfMicrobatches].plan.values[sum].dtype;
+      functions.try_emplace(scale_function(dtype), scale_text(dtype));
+      functions.try_emplace(sum_function(ReduceKind::sum, dtype, 2), sum_text(ReduceKind::sum, dtype, 2));
+    }
+  }
+  return executable_of(std::move(functions));
 }
 
 }  // namespace einc

@@ -3,10 +3,13 @@
 // what is to be stored (runtime/cuda/cuda_mesh.h has the names and arguments).
 #pragma once
 #include "runtime/cuda/cuda_mesh.h"
+#include "runtime/mesh/pipeline_plan.h"
 
 namespace einc {
 
 // All that the plan asks for.
 CudaExecutable mesh_functions(const MeshPlan& plan, const MeshShape& mesh);
+// Of all stages and rounds; with means of sums over microbatches.
+CudaExecutable mesh_functions(const PipelinePlan& pipeline, const MeshShape& mesh);
 
 }  // namespace einc

@@ -10,30 +10,28 @@
 #include <utility>
 
 #include "compiler/api/mesh_cuda.h"
+#include "compiler/api/mesh_process.h"
 #include "compiler/api/verify_mesh.h"
 #include "compiler/codegen/cuda/mesh_text.h"
+#include "compiler/context/partition_for_mesh.h"
+#include "compiler/report/stage_steps.h"
 #include "emulator.h"
 #include "runtime/base/failure.h"
 #include "runtime/cuda/mesh_devices.h"
+#include "runtime/mesh/pipeline_plan.h"
 #include "runtime/mesh/tree_sum.h"
 #include "tests/agree/mesh/mesh_run.h"
+#include "tests/agree/mesh/staged_examples.h"
 #include "tests/fuzz/random_program.h"
 #include "tests/support/context_programs.h"
 #include "tests/support/random_check.h"
 #include "tests/support/run_cuda.h"
+#include "tests/support/sample.h"
 #include "tests/support/test_gpu.h"
 
 using namespace einc;
 
 namespace {
-
-std::shared_ptr<const CudaMeshProgram> compile_for_gpus(const Graph& graph, const Bindings& dims, RunMode mode) {
-  use_test_gpu();
-  ProgramGraphs graphs;
-  graphs.dims = dims;
-  graphs.parts[mode == RunMode::training ? Part::training : Part::forward] = graph;
-  return cuda_mesh_program(graphs, test_cubin_folder(), Scheduling::all);
-}
 
 // Params, states and the loss behind a training step.
 using Stepped = std::vector<std::vector<std::byte>>;
@@ -158,6 +156,97 @@ TEST_CASE("mesh on a GPU: whole numbers have equal bits on meshes up to 8 device
 
 TEST_CASE("mesh on a GPU: random programs on random meshes") { check_random_programs(1, 12, wrong_gpu_run); }
 
+TEST_CASE("mesh on a GPU: stages give what the program gives whole, send what the report says, and are captured to the same bits") {
+  const Sample sample(4);
+  for (size_t e = 0; e < std::size(kStaged); ++e) {
+    if (!sample.takes(e)) continue;
+    const MeshExample& example = kStaged[e];
+    INFO(text_of(example));
+    const Graph graph = *compiled(example, Roots::step).graph;
+    const Bindings dims = dims_of(example.dims);
+    const auto program = compile_for_gpus(graph, dims, RunMode::training);
+    const ProgramData data = data_for(graph, dims);
+    const MeshRun run = run_on_mesh(*program, data.inputs, data.params, data.states, data.options, 1);
+    REQUIRE(run.fault == NonFinite::nothing);
+    const bool draws = std::ranges::any_of(graph.nodes, [](const Node& node) { return node.op == Op::random; });
+    InterpretResult wanted = interpreted(graph, data);
+    InterpretResult found = as_result(run.values, wanted);
+    for (const auto& [name, param] : std::exchange(wanted.params, {}))
+      if (!draws) CHECK_MESSAGE(distance(found.params.at(name), param) <= example.tolerance, name.str());
+    found.params.clear();
+    if (!draws) CHECK(result_difference(found, wanted, example.tolerance) == "");
+    const auto made = partition(graph, microbatch_dims(graph, dims));
+    const auto staged = staged_device(std::get<Partitioned>(made), dims);
+    int64_t foretold = 0, sent = 0;
+    for (const StageSend& send : staged->cut.sends)
+      foretold += program->mesh().devices() / staged->stages() * staged->times_moved(send) *
+                  static_cast<int64_t>(staged->bytes_of(send.value).to_double());
+    for (const SentBytes& s : run.sent)
+      if (s.kind == CollectiveKind::shift && s.mesh_axis == 0) sent += s.bytes;
+    CHECK(sent == foretold);
+    CHECK(captured_difference(*program, data) == "");
+  }
+}
+
+TEST_CASE("mesh on a GPU: the report tells what a process of one device takes of each stage") {
+  const Sample sample(4);
+  for (size_t e = 0; e < std::size(kStaged); ++e) {
+    if (!sample.takes(e)) continue;
+    const MeshExample& example = kStaged[e];
+    INFO(text_of(example));
+    const Graph graph = *compiled(example, Roots::step).graph;
+    const Bindings dims = dims_of(example.dims);
+    const auto program = compile_for_gpus(graph, dims, RunMode::training);
+    const auto made = partition_for_mesh(graph, dims);
+    const auto& partitioned = std::get<Partitioned>(made);
+    const auto staged = staged_device(partitioned, dims);
+    REQUIRE(staged);
+    MeshReport report = mesh_report(graph, partitioned, dims, nullptr, &*staged);
+    CudaOptions options;
+    options.gpu = cuda::Gpu::get().shape();
+    options.attention = cuda::AttentionLibrary::get();
+    tell_stages(report, *staged, plan_for_gpu(options), process_bytes_of(graph, dims, DeviceTarget::cuda), nullptr);
+    const int64_t devices = program->mesh().devices(), of_stage = devices / staged->stages();
+    for (int64_t device = 0; device < devices; device += of_stage) {
+      INFO(fmt::format("device {}", device));
+      CHECK(*report.pipeline->stages[static_cast<size_t>(device / of_stage)].peak.value ==
+            Rational(gpu_bytes_of(program->mesh(), program->parts(), program->code(), device, 1)));
+    }
+  }
+}
+
+TEST_CASE("mesh on a GPU: faults of stages are found") {
+  const MeshExample& example = kStaged[0];
+  const Graph graph = *compiled(example, Roots::step).graph;
+  const Bindings dims = dims_of(example.dims);
+  const auto program = compile_for_gpus(graph, dims, RunMode::training);
+  const ProgramData data = data_for(graph, dims);
+  const Stepped wanted = RepeatedStep(*program, data).run();
+  using Fault = std::function<void(PipelinePlan&)>;
+  const std::pair<const char*, Fault> faults[] = {
+      {"an activation is not sent", [](PipelinePlan& p) { p.up.erase(p.up.begin()); }},
+      {"a gradient is not sent", [](PipelinePlan& p) { p.down.pop_back(); }},
+      {"a weight's gradient is not sent", [](PipelinePlan& p) { p.behind[kRoundOfMicrobatches].clear(); }},
+      {"all microbatches are the first",
+       [](PipelinePlan& p) {
+         for (PipelineStage& s : p.stages)
+           for (MicrobatchInput& input : s.inputs) input.of_all = input.shape;
+       }},
+      {"a backward begins with its forward",
+       [](PipelinePlan& p) { p.stages[0].backward = p.stages[0].rounds[kRoundOfMicrobatches].plan.steps.size(); }},
+      {"a sum is taken for the mean", [](PipelinePlan& p) { p.stages[1].sums.clear(); }}};
+  for (const auto& [name, fault] : faults) {
+    INFO(std::string(name));
+    PerPart<MeshPlan> plans = program->parts();
+    const auto spoilt = std::make_shared<PipelinePlan>(*plans[Part::training]->pipeline);
+    fault(*spoilt);
+    plans[Part::training]->pipeline = spoilt;
+    FileCache cache(test_cubin_folder());
+    const CudaMeshProgram wrong(program->info, program->mesh(), std::move(plans), program->code(), nullptr, {}, cache, 1);
+    CHECK((captured_difference(wrong, data) != "" || RepeatedStep(wrong, data).run() != wanted));
+  }
+}
+
 TEST_CASE("mesh on a GPU: sums have the bits of the processor's tree") {
   use_test_gpu();
   const cuda::GpuScope scope(cuda::Gpu::get());
@@ -193,7 +282,10 @@ TEST_CASE("mesh on a GPU: sums have the bits of the processor's tree") {
       }
       std::vector<std::byte> wanted(static_cast<size_t>(count * element)), found(wanted.size());
       tree_reduce(pool, reduce, dtype, each, count, wanted.data());
-      const MeshMoves moves(plan, mesh, helpers, kernels, {0, terms, memory.get()});
+      const auto at = [&](int64_t d, uint32_t value) {
+        return memory.get() + static_cast<uint64_t>(d * plan.bytes + plan.values[value].offset);
+      };
+      const MeshMoves moves(plan, mesh, helpers, kernels, {0, terms, at});
       moves.enqueue(0, stream.get());
       for (int64_t t = 0; t < terms; ++t) {
         EINC_CUDA(cuMemcpyDtoHAsync_v2, found.data(), memory.get() + static_cast<uint64_t>(t * plan.bytes + 1024), found.size(),

@@ -17,6 +17,7 @@
 #include "compiler/partition/device_program.h"
 #include "tests/fuzz/random_program.h"
 #include "tests/support/random_check.h"
+#include "tests/support/test_gpu.h"
 
 namespace einc {
 namespace {
@@ -57,6 +58,14 @@ std::shared_ptr<const MeshProgram> compile_for_mesh(const Graph& graph, const Bi
   graphs.parts[part_of_mode(mode)] = graph;
   if (mode == RunMode::training) graphs.parts[Part::training]->loss = graph.loss;
   return mesh_program(graphs, {}, Scheduling::all);
+}
+
+std::shared_ptr<const CudaMeshProgram> compile_for_gpus(const Graph& graph, const Bindings& dims, RunMode mode) {
+  use_test_gpu();
+  ProgramGraphs graphs;
+  graphs.dims = dims;
+  graphs.parts[part_of_mode(mode)] = graph;
+  return cuda_mesh_program(graphs, test_cubin_folder(), Scheduling::all);
 }
 
 BoundRun start_on_mesh(const MeshProgram& program, const ProgramData& data, int threads) {

@@ -3,6 +3,7 @@
 #pragma once
 #include <functional>
 
+#include "compiler/api/mesh_cuda.h"
 #include "compiler/api/mesh_native.h"
 #include "tests/support/agree.h"
 #include "tests/support/mesh_examples.h"
@@ -11,6 +12,8 @@ namespace einc {
 
 // The graph as the part that options run. Throws Error for what has no rule.
 std::shared_ptr<const MeshProgram> compile_for_mesh(const Graph& graph, const Bindings& dims, RunMode mode);
+// For the GPU of the tests.
+std::shared_ptr<const CudaMeshProgram> compile_for_gpus(const Graph& graph, const Bindings& dims, RunMode mode);
 
 struct MeshRun {
   NonFinite fault = NonFinite::nothing;  // then there are no values

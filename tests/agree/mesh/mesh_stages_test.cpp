@@ -15,34 +15,13 @@
 #include "runtime/mesh/pipeline_plan.h"
 #include "runtime/mesh/staged_devices.h"
 #include "tests/agree/mesh/mesh_run.h"
+#include "tests/agree/mesh/staged_examples.h"
 #include "tests/support/random_check.h"
 #include "tests/support/thread_transport.h"
 
 using namespace einc;
 
 namespace {
-
-constexpr const char* kStagedGpt = "batch=8 seq=6 vocab=16 layers=6 heads=4 head=3";
-
-const MeshExample kStaged[] = {
-    {"gpt2.ein", kStagedGpt, "stage=3", "layers=stage(microbatches=4)"},
-    {"gpt2.ein", kStagedGpt, "stage=6", "layers=stage(microbatches=2)"},
-    {"gpt2.ein", kStagedGpt, "stage=2", "layers=stage(microbatches=1)"},
-    {"gpt2.ein", kStagedGpt, "stage=1", "layers=stage(microbatches=2)"},
-    {"gpt2.ein", kStagedGpt, "stage=2,data=2", "layers=stage(microbatches=4); batch=data"},
-    {"gpt2.ein", kStagedGpt, "stage=2,data=2", "layers=stage(microbatches=2); batch=data; states=data"},
-    {"gpt2.ein", kStagedGpt, "stage=3,data=2", "layers=stage(microbatches=2); batch=data; gradients=data"},
-    {"gpt2.ein", kStagedGpt, "stage=2,data=2", "layers=stage(microbatches=2); batch=data; params=data"},
-    {"gpt2.ein", kStagedGpt, "stage=2,model=2", "layers=stage(microbatches=2); heads,hidden=model"},
-    {"gpt2.ein", kStagedGpt, "stage=2,context=2", "layers=stage(microbatches=2); seq=context"},
-    {"llama.ein", "batch=4 seq=6 vocab=16 layers=6 embed=16 heads=4 kv_heads=2 ffn=8", "stage=3", "layers=stage(microbatches=4)", 0.05},
-    {"vit.ein", "batch=4 rows=2 cols=2 side=2 classes=3 layers=6 heads=2 head=2", "stage=2", "layers=stage(microbatches=2)"},
-    {"nanogpt.ein", "batch=4 seq=6 vocab=16 layers=6 heads=2 head=2", "stage=3", "layers=stage(microbatches=2)"},
-    {"deep_linear.ein", "batch=8 width=3 layers=8", "stage=8", "layers=stage(microbatches=8)"},
-    {"deep_linear.ein", "batch=6 width=3 layers=8", "stage=8", "layers=stage(microbatches=3)"},
-    {"deep_linear.ein", "batch=6 width=3 layers=8", "stage=4", "layers=stage(microbatches=6)"}};
-
-std::string text_of(const MeshExample& e) { return fmt::format("{} on {}, {}", e.file, e.mesh, e.shard); }
 
 MeshRun one_run(const MeshProgram& program, const ProgramData& data, int threads = 1) {
   return run_on_mesh(program, data.inputs, data.params, data.states, data.options, threads);

@@ -96,7 +96,7 @@ class StagedProgram {
 constexpr const char* kRefused = "refused";
 
 // "" or what is wrong.
-std::string wrong_staged_run(const std::string& text, uint64_t seed) {
+std::string wrong_staged_run(const std::string& text, uint64_t seed, const CompileForMesh& compile, bool in_processes) {
   std::string problem;
   std::optional<Wanted> given = interpret_text(text, seed, problem, RunMode::training);
   if (!given) return problem;
@@ -104,7 +104,7 @@ std::string wrong_staged_run(const std::string& text, uint64_t seed) {
   for (InterpretResult& near : given->near) near.outputs.clear();
   std::shared_ptr<const MeshProgram> program;
   try {
-    program = compile_for_mesh(given->graph, {}, RunMode::training);
+    program = compile(given->graph, {}, RunMode::training);
   } catch (const Error& error) {
     const std::string why = error.what();
     return why.find("cannot be run") == std::string::npos ? "program: " + why : kRefused;
@@ -120,6 +120,7 @@ std::string wrong_staged_run(const std::string& text, uint64_t seed) {
     for (InterpretResult& near : given->near) near.gradients.erase(path);
   }
   if (const std::string wrong = certain_difference(*given, alone.values); !wrong.empty()) return "value: " + wrong;
+  if (!in_processes) return "";
   const auto processes = static_cast<int>(program->mesh().devices());
   ThreadTransport transport(processes);
   std::vector<std::string> wrong(static_cast<size_t>(processes));
@@ -132,19 +133,25 @@ std::string wrong_staged_run(const std::string& text, uint64_t seed) {
   return "";
 }
 
-}  // namespace
-
-TEST_CASE("mesh stages: random programs give what they give whole, in one process and in one for each device") {
-  const Sample sample(60);
+void check_staged_programs(size_t every, const CompileForMesh& compile, bool in_processes) {
+  const Sample sample(every);
   int refused = 0, tried = 0;
   for (uint64_t seed = 0; seed < 600; ++seed) {
     if (!sample.takes(seed)) continue;
     const StagedProgram program(seed);
     INFO(fmt::format("seed {}:\n{}", seed, program.text()));
-    const std::string wrong = wrong_staged_run(program.text(), seed);
+    const std::string wrong = wrong_staged_run(program.text(), seed, compile, in_processes);
     ++tried, refused += wrong == kRefused ? 1 : 0;
     if (wrong != kRefused) CHECK(wrong == "");
   }
   MESSAGE(fmt::format("{} of {} refused", refused, tried));
   CHECK(refused * 3 <= tried);
 }
+
+}  // namespace
+
+TEST_CASE("mesh stages: random programs give what they give whole, in one process and in one for each device") {
+  check_staged_programs(60, compile_for_mesh, true);
+}
+
+TEST_CASE("mesh on a GPU: random programs in stages") { check_staged_programs(100, compile_for_gpus, false); }

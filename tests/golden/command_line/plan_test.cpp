@@ -59,7 +59,7 @@ TEST_CASE("plan: pasted lines of stages give the numbers predicted") {
   for (const auto& way : plan["ways"]) {
     CAPTURE(way["mesh"].get<std::string>());
     CAPTURE(way["shard"].get<std::string>());
-    CHECK(way["runs"] == way["stages"].is_null());
+    CHECK(way["runs"] == (way["stages"].is_null() || way["memory_limit"].is_null()));
     runs += way["runs"] == true;
     if (way["stages"].is_null()) continue;
     ++staged;
@@ -113,8 +113,6 @@ TEST_CASE("plan: text and refusals") {
   CHECK(tells(text.output, "\n      shard "));
   const Ran stages = run_einc(asked(kSmallGpt, {"--plan", "16xh100-sxm"}));
   CHECK(tells(stages.output, "shard layers over stage (microbatches = "));
-  CHECK(tells(stages.output, "not on GPUs yet"));
-  CHECK(tells(stages.output, "of the others, 2 is the fastest"));
   const struct {
     std::vector<std::string> arguments;
     int status;

@@ -36,8 +36,30 @@ logits = einsum(y, wte, "... embed, vocab embed -> ... vocab")
 loss = mean(cross_entropy(logits, targets, vocab))
 minimize loss using adamw(lr = cosine(0.01, warmup = 5, total = 60, floor = 0.001), clip_norm = 1.0)
 )";
+
 // Whether there is an mpirun and a plug-in for it; says so if not.
 bool launches();
+
+// Layers in a loop, which stages share; a tied table, dropout and clipping.
+inline constexpr std::string_view kLayersModel = R"(dim batch = 4, seq = 8, vocab = 16, embed = 16, layers = 4
+mesh stage = 4, data = 2
+shard layers over stage (microbatches = 2)
+shard batch over data
+input tokens:  i32[batch seq]
+input targets: i32[batch seq]
+param wte: [vocab embed] ~ normal(std = 0.1)
+fn block(x: [batch seq embed]) {
+  param w: [inner=embed embed] ~ normal(std = 0.1)
+  return x + dropout(tanh(einsum(x, w, "batch seq inner, inner embed -> batch seq embed")), 0.1)
+}
+x = wte[vocab = tokens]
+for layer in layers {
+  x = block(x) as h
+}
+logits = einsum(x, wte, "... embed, vocab embed -> ... vocab")
+loss = mean(cross_entropy(logits, targets, vocab))
+minimize loss using adamw(lr = cosine(0.01, warmup = 5, total = 60, floor = 0.001), clip_norm = 1.0)
+)";
 
 class MeshRuns {
  public:

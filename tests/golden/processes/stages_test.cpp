@@ -3,30 +3,6 @@
 #include "tests/golden/processes/mesh_runs.h"
 
 namespace einc::test {
-namespace {
-
-// Layers in a loop, which stages share; a tied table, dropout and clipping.
-constexpr std::string_view kLayersModel = R"(dim batch = 4, seq = 8, vocab = 16, embed = 16, layers = 4
-mesh stage = 4, data = 2
-shard layers over stage (microbatches = 2)
-shard batch over data
-input tokens:  i32[batch seq]
-input targets: i32[batch seq]
-param wte: [vocab embed] ~ normal(std = 0.1)
-fn block(x: [batch seq embed]) {
-  param w: [inner=embed embed] ~ normal(std = 0.1)
-  return x + dropout(tanh(einsum(x, w, "batch seq inner, inner embed -> batch seq embed")), 0.1)
-}
-x = wte[vocab = tokens]
-for layer in layers {
-  x = block(x) as h
-}
-logits = einsum(x, wte, "... embed, vocab embed -> ... vocab")
-loss = mean(cross_entropy(logits, targets, vocab))
-minimize loss using adamw(lr = cosine(0.01, warmup = 5, total = 60, floor = 0.001), clip_norm = 1.0)
-)";
-}  // namespace
-
 TEST_CASE("processes: stages of a loop leave the same checkpoint on any number of them, and go on with another") {
   if (!launches()) return;
   const MeshRuns runs(kLayersModel);
@@ -70,7 +46,6 @@ TEST_CASE("stages: a constant learning rate trains") {
 TEST_CASE("stages: what is not run yet is refused with its reason") {
   const MeshRuns runs(kLayersModel);
   const std::pair<std::vector<std::string>, const char*> refused[] = {
-      {{"--target=cuda"}, "stages are not run on GPUs yet"},
       {{"--memory-limit=1GiB"}, "stages are not run under a limit of memory yet"},
       {{"--mesh=data=2,stage=4"}, "the mesh has another axis before theirs"}};
   for (const auto& [options, reason] : refused) {

@@ -12,7 +12,7 @@ namespace {
 
 class NcclRuns : public MeshRuns {
  public:
-  NcclRuns() {
+  explicit NcclRuns(std::string_view model = kMeshModel) : MeshRuns(model) {
     share_kernel_cache();
     setenv("EINC_EMULATED_NCCL", folder().at("nccl").c_str(), 1);
     setenv("EINC_EMULATED_DEVICES", "8", 1);
@@ -62,6 +62,30 @@ TEST_CASE("processes with a GPU each: any number of them leaves the same checkpo
     runs.MeshRuns::done(2, "mpi" + row[0], options);  // MPI hands out NCCL's id
     CHECK(runs.checkpoint("mpi" + row[0], steps) == runs.checkpoint("one" + row[0], steps));
   }
+}
+
+TEST_CASE("processes with a GPU each: stages of a loop leave the same checkpoint on any number of them, and go on with another") {
+  NcclRuns runs(kLayersModel);
+  const std::vector<std::string> options{"--steps=8", "--val-fraction=0.2", "--eval-every=4"};
+  std::vector<std::string> alone = options;
+  alone.emplace_back("--target=cuda");
+  runs.MeshRuns::done(1, "one", alone);
+  for (const int processes : {2, 4, 8}) {
+    CAPTURE(processes);
+    const std::string name = fmt::format("of{}", processes);
+    runs.done(processes, name, options);
+    CHECK(runs.checkpoint(name, 8) == runs.checkpoint("one", 8));
+    CHECK(runs.losses(name) == runs.losses("one"));
+  }
+  runs.done(4, "parts", {"--steps=4"});
+  runs.done(2, "parts", {"--steps=8", "--resume"});
+  runs.done(4, "straight", {"--steps=8"});
+  CHECK(runs.checkpoint("parts", 8) == runs.checkpoint("straight", 8));
+  // A processor gives what a GPU gives, up to rounding.
+  runs.MeshRuns::done(1, "processor", options);
+  const std::vector<double> here = runs.losses("one"), there = runs.losses("processor");
+  REQUIRE(here.size() == there.size());
+  for (size_t i = 0; i < here.size(); ++i) CHECK(here[i] == doctest::Approx(there[i]).epsilon(1e-4));
 }
 
 TEST_CASE("processes with a GPU each: one that is killed ends all, and the run goes on with another number") {

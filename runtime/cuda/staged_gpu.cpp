@@ -1,0 +1,403 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/cuda/staged_gpu.h"
+
+#include <einc/tensor.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <cstring>
+
+#include "runtime/mesh/processes.h"
+
+namespace einc {
+namespace {
+
+int64_t processes_of(const MeshEngine& engine) { return engine.mesh().devices() / engine.held(); }
+int64_t rank_of(const MeshEngine& engine) { return engine.first() / engine.held(); }
+
+}  // namespace
+
+int64_t staged_gpu_bytes(const MeshShape& mesh, const PipelinePlan& pipeline, int64_t processes, int64_t rank) {
+  const StagedBytes bytes = staged_bytes(mesh, pipeline, processes, rank);
+  return bytes.values + bytes.sent;  // what is received comes to where it is read
+}
+
+StagedGpu::StagedGpu(const StagedCode& code, std::shared_ptr<CudaMachine> machine)
+    : code_(code),
+      whole_(code.whole),
+      pipeline_(*code.whole.pipeline),
+      machine_(std::move(machine)),
+      blocks_(blocks_of(machine_->engine.mesh(), pipeline_, processes_of(machine_->engine), rank_of(machine_->engine))),
+      ways_(blocks_.held(pipeline_.microbatches)),
+      marks_(marks_of(*machine_, most_exchanges())),
+      lent_(whole_.values.size(), nullptr) {
+  for (cuda::OwnedEvent* event : {&made_, &exchanged_}) EINC_CUDA(cuEventCreate, event->out(), cuda::kEventWithoutTiming);
+  size_t inputs = 0;
+  for (int64_t s = blocks_.first(); s < blocks_.last(); ++s) add_stage(static_cast<int>(s));
+  for (Stage& s : stages_)
+    for (const MicrobatchInput& input : s.plan.inputs) {
+      s.input_at.push_back(inputs);
+      inputs += input_bytes(s, input) * static_cast<size_t>(pipeline_.microbatches * s.engine.held());
+    }
+  if (inputs > 0) inputs_ = cuda::allocate_host(static_cast<int64_t>(inputs));
+  losses_here_ = cuda::allocate_host(pipeline_.microbatches * static_cast<int64_t>(sizeof(uint64_t)));
+  const int64_t sent = staged_bytes(machine_->engine.mesh(), pipeline_, processes_of(machine_->engine), rank_of(machine_->engine)).sent;
+  if (sent > 0) outgoing_ = cuda::allocate(sent, "what stages send");
+  add_checks();
+}
+
+StagedGpu::~StagedGpu() { machine_->end(); }
+
+// ---- memory
+
+void StagedGpu::add_stage(int number) {
+  const PipelineStage& of = pipeline_.stages[static_cast<size_t>(number)];
+  const int64_t begin = number * blocks_.devices;
+  Stage& s = stages_.emplace_back(of, number, MeshEngine(machine_->engine, mesh_of_stage(machine_->engine.mesh(), pipeline_), begin));
+  const int64_t held = s.engine.held();
+  const auto shared = std::span<const GpuMemory>(machine_->working)
+                          .subspan(static_cast<size_t>(begin + s.engine.first() - machine_->engine.first()), static_cast<size_t>(held));
+  const auto values = [&](const StageRound& round, const CudaValues* sibling) {
+    CudaValues made(round.plan, held, sibling);
+    for (const EarlierPlace& earlier : round.earlier)
+      for (int64_t d = 0; d < held; ++d) made.put(d, earlier.here, s.of(earlier.round, 0).at(d, earlier.there));
+    return made;
+  };
+  DoneMarks* marks = marks_ ? &*marks_ : nullptr;
+  for (int r = 0; r < static_cast<int>(of.rounds.size()); ++r) {
+    const StageRound& round = of.rounds[static_cast<size_t>(r)];
+    const auto& kernels = code_.kernels[static_cast<size_t>(number)][static_cast<size_t>(r)];
+    if (!kernels) continue;
+    const CudaMeshCode code{round.plan, code_.part.stages[static_cast<size_t>(number)][static_cast<size_t>(r)], *kernels,
+                            code_.part.helpers, code_.helper_kernels};
+    if (r != kRoundOfMicrobatches) {
+      s.once.try_emplace(r, code, *machine_, s.engine, shared, values(round, nullptr), marks, pipeline_.axis);
+      continue;
+    }
+    for (int64_t slot = 0; slot < ways_; ++slot) {
+      CudaRun& run = s.slots.emplace_back(code, *machine_, s.engine, shared, values(round, slot == 0 ? nullptr : &s.slots.front().values()),
+                                          marks, pipeline_.axis);
+      for (int64_t d = 0; slot > 0 && of.kept > 0 && d < held; ++d)
+        run.place_kept(d, of.kept, s.kept.emplace_back(cuda::allocate(of.kept, "what a stage keeps for a backward")).get());
+    }
+  }
+}
+
+const StagedGpu::Stage* StagedGpu::stage(int number) const {
+  const auto at = std::ranges::find(stages_, number, &Stage::number);
+  return at == stages_.end() ? nullptr : &*at;
+}
+
+cuda::DevicePointer StagedGpu::at(const StageValue& value, int64_t device, int64_t microbatch) const {
+  const Stage* s = stage(value.stage);
+  return s && s->engine.holds(device) ? s->of(value.round, slot_of(microbatch)).at(device - s->engine.first(), value.value) : 0;
+}
+
+size_t StagedGpu::input_bytes(const Stage& s, const MicrobatchInput& input) const {
+  return static_cast<size_t>(tensor({s.number, kRoundOfMicrobatches, input.value}).bytes);
+}
+
+std::byte* StagedGpu::input_at(const Stage& s, size_t input, int64_t microbatch, int64_t d) const {
+  return static_cast<std::byte*>(inputs_.get()) + s.input_at[input] +
+         static_cast<size_t>(microbatch * s.engine.held() + d) * input_bytes(s, s.plan.inputs[input]);
+}
+
+// Of a step: between processes, and what collectives devices of a stage meet in.
+size_t StagedGpu::most_exchanges() const {
+  const auto microbatches = static_cast<size_t>(pipeline_.microbatches);
+  size_t most = 2 * microbatches + 1;
+  for (int64_t s = blocks_.first(); s < blocks_.last(); ++s)
+    for (const StageRound& round : pipeline_.stages[static_cast<size_t>(s)].rounds)
+      most += 1 + round.plan.collectives.size() * microbatches;
+  return most;
+}
+
+// Updates, gradients and, for its own sake, no loss: the host adds up those of all microbatches.
+void StagedGpu::add_checks() {
+  const auto add = [&](uint32_t value, uint32_t old) {
+    const StageValue &v = pipeline_.values[value], &o = pipeline_.values[old];
+    const DeviceTensor& looked_at = tensor(v);
+    if (stage(v.stage) == nullptr || check_function(looked_at.dtype).empty() || check_of_.contains(value)) return;
+    std::vector<CudaChecks::Check> each;
+    for (int64_t device = 0; device < blocks_.devices; ++device)
+      if (const cuda::DevicePointer next = at(v, device, pipeline_.microbatches - 1))
+        each.push_back({next, at(o, device, pipeline_.microbatches - 1), looked_at.dtype, looked_at.bytes / bytes_of(looked_at.dtype)});
+    check_of_[value] = checks_.add(std::move(each));
+  };
+  for (const MeshUpdate& update : whole_.updates) add(update.value, whole_.sources[update.source].value);
+  for (const auto& [path, gradient] : whole_.gradients) add(gradient.value, gradient.value);
+  checks_.allocate();
+}
+
+bool StagedGpu::holds_numbers(uint32_t value) const {
+  if (whole_.loss == static_cast<int64_t>(value)) return std::isfinite(loss_);
+  const auto check = check_of_.find(value);
+  return check == check_of_.end() || checks_.is_number(check->second);
+}
+
+bool StagedGpu::may_store(uint32_t value, uint32_t) const {
+  const auto check = check_of_.find(value);
+  return check == check_of_.end() || checks_.may_store(check->second);
+}
+
+// ---- values
+
+std::byte* StagedGpu::place(int64_t, uint32_t value) {
+  placed_.resize(static_cast<size_t>(tensor(pipeline_.values[value]).bytes));
+  return placed_.data();
+}
+
+void StagedGpu::written(int64_t d, uint32_t value) {
+  const cuda::DevicePointer memory =
+      at(pipeline_.values[value], (machine_->engine.first() + d) % blocks_.devices, pipeline_.microbatches - 1);
+  machine_->write(memory, placed_);
+}
+
+bool StagedGpu::lend(uint32_t value, const std::byte* whole) {
+  for (const PipelineStage& s : pipeline_.stages)
+    for (const MicrobatchInput& input : s.inputs)
+      if (input.whole == value) return lent_[value] = whole, true;
+  return false;
+}
+
+const std::byte* StagedGpu::read(int64_t d, uint32_t value, std::vector<std::byte>& room) const {
+  if (whole_.loss == static_cast<int64_t>(value)) {
+    room.resize(sizeof loss_);
+    std::memcpy(room.data(), &loss_, sizeof loss_);
+    return room.data();
+  }
+  const StageValue& v = pipeline_.values[value];
+  room.resize(static_cast<size_t>(tensor(v).bytes));
+  machine_->read(at(v, (machine_->engine.first() + d) % blocks_.devices, pipeline_.microbatches - 1), room);
+  return room.data();
+}
+
+void StagedGpu::copy(uint32_t value, uint32_t target) {
+  const cuda::GpuScope scope(*machine_->gpu);
+  const StageValue &from = pipeline_.values[value], &to = pipeline_.values[target];
+  for (int64_t device = 0; device < blocks_.devices; ++device)
+    if (const cuda::DevicePointer source = at(from, device, pipeline_.microbatches - 1); source != 0 && tensor(to).bytes > 0)
+      EINC_CUDA(cuMemcpyDtoDAsync_v2, at(to, device, 0), source, static_cast<size_t>(tensor(to).bytes), compute());
+}
+
+void StagedGpu::cut_out() {
+  for (const Stage& s : stages_)
+    for (size_t i = 0; i < s.plan.inputs.size(); ++i) {
+      const MicrobatchInput& input = s.plan.inputs[i];
+      const DType dtype = tensor({s.number, kRoundOfMicrobatches, input.value}).dtype;
+      for (int64_t m = 0; m < pipeline_.microbatches; ++m)
+        for (int64_t d = 0; d < s.engine.held(); ++d)
+          einc::cut_out(s.engine.mesh(), input, s.engine.first() + d, m, dtype, lent_[input.whole], input_at(s, i, m, d));
+    }
+}
+
+// ---- a run
+
+template <class Do>
+void StagedGpu::each_run(Do on_run) {
+  for (Stage& s : stages_) {
+    for (CudaRun& slot : s.slots) on_run(s, slot);
+    for (auto& [round, once] : s.once) on_run(s, once);
+  }
+}
+
+void StagedGpu::run(uint64_t seed, uint64_t step) {
+  const cuda::GpuScope scope(*machine_->gpu);
+  for (Stage& s : stages_) {
+    for (size_t slot = 0; slot < s.slots.size(); ++slot) {
+      std::vector<uint64_t> steps;
+      for (int64_t m = static_cast<int64_t>(slot); m < pipeline_.microbatches; m += ways_)
+        steps.push_back(step * static_cast<uint64_t>(pipeline_.microbatches) + static_cast<uint64_t>(m));
+      s.slots[slot].begin(seed, steps);
+    }
+    for (auto& [round, once] : s.once) once.begin(seed, std::array{step});
+  }
+  if (!step_.ran()) machine_->agree_on_algorithms();
+  cut_out();
+  step_.play(compute(), [this] { enqueue(); });
+  machine_->wait(marks_);
+  each_run([&](Stage& s, CudaRun& run) {
+    for (int64_t d = 0; d < run.held(); ++d) {
+      failing_ = s.number * blocks_.devices + s.engine.first() + d;
+      run.check(d);
+    }
+  });
+  take_losses();
+}
+
+void StagedGpu::enqueue() {
+  sent_.clear();
+  on_way_ = false;
+  if (marks_) marks_->begin(compute());
+  for (size_t round = 0; round < pipeline_.behind.size(); ++round) {
+    if (round == kRoundOfMicrobatches) {
+      enqueue_microbatches();
+    } else {
+      for (Stage& s : stages_)
+        if (const auto once = s.once.find(static_cast<int>(round)); once != s.once.end()) {
+          CudaRun& run = once->second;
+          run.enqueue_begin();
+          run.enqueue_snapshots();
+          run.enqueue_steps(0, run.plan().steps.size());
+          run.enqueue_end();
+        }
+    }
+    hand_over(round);
+  }
+  checks_.enqueue(code_.part.helpers, code_.helper_kernels, compute());
+}
+
+// All microbatches add to them; the update takes their means (StagedDevices).
+void StagedGpu::enqueue_sums(bool means) {
+  for (Stage& s : stages_)
+    for (const uint32_t sum : s.plan.sums)
+      for (int64_t d = 0; d < s.engine.held(); ++d) {
+        const DeviceTensor& of = tensor({s.number, kRoundOfMicrobatches, sum});
+        uint64_t memory = s.slots.front().at(d, sum);
+        if (!means) {
+          EINC_CUDA(cuMemsetD8Async, memory, 0, static_cast<size_t>(of.bytes), compute());
+          continue;
+        }
+        const cuda::Kernel kernel = helper(code_.part.helpers, code_.helper_kernels, scale_function(of.dtype));
+        int64_t count = of.bytes / bytes_of(of.dtype);
+        double factor = 1.0 / static_cast<double>(pipeline_.microbatches);
+        void* arguments[] = {&memory, &count, &factor};
+        EINC_CUDA(cuLaunchKernel, kernel, helper_blocks(count), 1, 1, kHelperThreads, 1, 1, 0, compute(), arguments, nullptr);
+      }
+}
+
+void StagedGpu::enqueue_microbatches() {
+  for (Stage& s : stages_)
+    for (CudaRun& slot : s.slots) slot.enqueue_snapshots();
+  enqueue_sums(false);
+  const std::vector<StageUnit> units = stage_units(pipeline_.microbatches, ways_);
+  exchange_with_others({}, movements_of(pipeline_, units.front()));
+  for (size_t u = 0; u < units.size(); ++u) {
+    if (comes_from_others(movements_of(pipeline_, units[u]))) wait_for_exchange();
+    enqueue_unit(units[u]);
+    exchange_with_others(movements_of(pipeline_, units[u]),
+                         u + 1 < units.size() ? movements_of(pipeline_, units[u + 1]) : std::vector<StageMovement>{});
+  }
+  wait_for_exchange();
+  enqueue_sums(true);
+}
+
+void StagedGpu::enqueue_unit(const StageUnit& unit) {
+  const auto each = [&](Stage& s) {
+    enqueue_segment(s, unit);
+    for (const StageMovement& m : movements_of(pipeline_, unit))
+      if (m.transfer->from.stage == s.number) move_here(m);
+  };
+  if (unit.is_forward())
+    for (Stage& s : stages_) each(s);
+  else
+    for (size_t i = stages_.size(); i-- > 0;) each(stages_[i]);
+}
+
+void StagedGpu::enqueue_segment(Stage& s, const StageUnit& unit) {
+  if (s.slots.empty()) return;
+  CudaRun& run = s.slots[slot_of(unit.microbatch)];
+  const auto number = static_cast<size_t>(unit.microbatch / ways_);
+  if (unit.is_forward()) {
+    run.enqueue_begin(number);
+    for (size_t i = 0; i < s.plan.inputs.size(); ++i)
+      for (int64_t d = 0; d < s.engine.held(); ++d)
+        EINC_CUDA(cuMemcpyHtoDAsync_v2, run.at(d, s.plan.inputs[i].value), input_at(s, i, unit.microbatch, d),
+                  input_bytes(s, s.plan.inputs[i]), compute());
+  }
+  const size_t first = unit.is_forward() ? 0 : s.plan.backward, last = unit.is_forward() ? s.plan.backward : run.plan().steps.size();
+  run.enqueue_steps(first, last);
+  for (size_t i = first; i < last; ++i)
+    if (const DeviceStep& step = run.plan().steps[i]; step.act == DeviceAct::start)
+      if (const MeshCollective& c = run.plan().collectives[step.index]; c.mesh_axis != pipeline_.axis)
+        sent_.push_back({c.kind, c.mesh_axis, run.sent_bytes(step.index)});
+  if (unit.is_forward() && pipeline_.loss.stage == s.number && whole_.loss >= 0 && s.engine.first() == 0)
+    EINC_CUDA(cuMemcpyDtoHAsync_v2, static_cast<std::byte*>(losses_here_.get()) + unit.microbatch * static_cast<int64_t>(sizeof(uint64_t)),
+              run.at(0, pipeline_.loss.value), static_cast<size_t>(tensor(pipeline_.loss).bytes), compute());
+  if (!unit.is_forward()) run.enqueue_end(number);
+}
+
+// ---- between stages
+
+// Of one process.
+void StagedGpu::move_here(const StageMovement& m) {
+  const auto bytes = static_cast<size_t>(tensor(m.transfer->to).bytes);
+  for (int64_t device = 0; device < blocks_.devices; ++device) {
+    const cuda::DevicePointer from = at(m.transfer->from, device, m.microbatch), to = at(m.transfer->to, device, m.microbatch);
+    if (from == 0 || to == 0) continue;
+    EINC_CUDA(cuMemcpyDtoDAsync_v2, to, from, bytes, compute());
+    sent_.push_back({CollectiveKind::shift, pipeline_.axis, static_cast<int64_t>(bytes)});
+  }
+}
+
+bool StagedGpu::comes_from_others(const std::vector<StageMovement>& list) const {
+  return std::ranges::any_of(
+      list, [&](const StageMovement& m) { return stage(m.transfer->to.stage) != nullptr && stage(m.transfer->from.stage) == nullptr; });
+}
+
+void StagedGpu::wait_for_exchange() {
+  if (std::exchange(on_way_, false)) EINC_CUDA(cuStreamWaitEvent, compute(), exchanged_.get(), 0);
+}
+
+// As StagedDevices::exchange_with_others. What is sent is packed by the launches' stream, which goes on to write where it lay; what is
+// received comes to where it is read, for which nothing else is there by then.
+void StagedGpu::exchange_with_others(const std::vector<StageMovement>& out, const std::vector<StageMovement>& in) {
+  if (machine_->team == nullptr) return;
+  const auto process_of = [&](int64_t device) { return machine_->engine.process_of(device); };
+  const std::vector<StagePiece> sent = pieces_of(pipeline_, blocks_, out, true, machine_->team->rank(), process_of),
+                                received = pieces_of(pipeline_, blocks_, in, false, machine_->team->rank(), process_of);
+  if (sent.empty() && received.empty()) return;
+  wait_for_exchange();
+  std::vector<cuda::NcclTeam::Message> sends, receives;
+  cuda::DevicePointer to = outgoing_.get();
+  for (const StagePiece& p : sent) {
+    EINC_CUDA(cuMemcpyDtoDAsync_v2, to, at(p.value, p.device, p.microbatch), static_cast<size_t>(p.bytes), compute());
+    sends.push_back({to, p.bytes, static_cast<int>(p.process)});
+    to += static_cast<uint64_t>(p.bytes);
+    sent_.push_back({CollectiveKind::shift, pipeline_.axis, p.bytes});
+  }
+  for (const StagePiece& p : received) receives.push_back({at(p.value, p.device, p.microbatch), p.bytes, static_cast<int>(p.process)});
+  const cuda::Stream stream = machine_->collectives.get();
+  EINC_CUDA(cuEventRecord, made_.get(), compute());
+  EINC_CUDA(cuStreamWaitEvent, stream, made_.get(), 0);
+  machine_->team->move(sends, receives, stream);
+  if (marks_) marks_->mark(stream, "the exchange between stages");
+  EINC_CUDA(cuEventRecord, exchanged_.get(), stream);
+  on_way_ = true;
+}
+
+void StagedGpu::hand_over(size_t round) {
+  const std::vector<StageMovement> list = movements_behind(pipeline_, round);
+  for (const StageMovement& m : list) move_here(m);
+  exchange_with_others(list, list);
+  wait_for_exchange();
+}
+
+// All processes tell it, and the one that has it knows.
+void StagedGpu::take_losses() {
+  loss_ = 0;
+  if (whole_.loss < 0) return;
+  const DeviceTensor& loss = tensor(pipeline_.loss);
+  if (const Stage* s = stage(pipeline_.loss.stage); s && s->engine.first() == 0)
+    for (int64_t m = 0; m < pipeline_.microbatches; ++m)
+      loss_ +=
+          TensorView(loss.dtype, loss.shape, static_cast<const std::byte*>(losses_here_.get()) + m * static_cast<int64_t>(sizeof(uint64_t)))
+              .to_doubles()
+              .front();
+  loss_ /= static_cast<double>(pipeline_.microbatches);
+  if (machine_->team == nullptr) return;
+  const std::vector<uint64_t> all = numbers_of_all(*machine_->team->transport(), std::bit_cast<uint64_t>(loss_));
+  loss_ = std::bit_cast<double>(all[static_cast<size_t>(machine_->engine.process_of(pipeline_.loss.stage * blocks_.devices))]);
+}
+
+std::string StagedGpu::numerics() {
+  const cuda::GpuScope scope(*machine_->gpu);
+  std::vector<CudaRun*> runs;
+  each_run([&](Stage&, CudaRun& run) { runs.push_back(&run); });
+  return machine_->numerics(runs);
+}
+
+}  // namespace einc
