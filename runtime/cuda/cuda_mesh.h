@@ -4,6 +4,7 @@
 #pragma once
 #include "runtime/cuda/cuda_executor.h"
 #include "runtime/mesh/mesh_program.h"
+#include "runtime/mesh/pipeline_plan.h"
 
 namespace einc {
 

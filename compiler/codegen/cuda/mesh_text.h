@@ -3,7 +3,6 @@
 // what is to be stored (runtime/cuda/cuda_mesh.h has the names and arguments).
 #pragma once
 #include "runtime/cuda/cuda_mesh.h"
-#include "runtime/mesh/pipeline_plan.h"
 
 namespace einc {
 
