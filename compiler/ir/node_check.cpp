@@ -73,8 +73,11 @@ class NodeCheck {
       case Op::reduce_scatter:
       case Op::all_gather:
       case Op::all_to_all:
-      case Op::shift:
         return 1;
+      case Op::shift: {  // between stages more than what is moved may have to be there
+        const auto* a = std::get_if<ShiftAttr>(&node_.attr);
+        return a != nullptr && a->mesh >= 0 && a->mesh == graph_.mesh.stages.over ? -1 : 1;
+      }
       case Op::scan: {
         const auto* a = std::get_if<ScanAttr>(&node_.attr);
         return a != nullptr && node_.operands.empty() && a->slices + a->carries == 0 ? 0 : -1;

@@ -49,6 +49,24 @@ class StageMeetings {
       std::erase_if(p.local.declared, [&](const DeviceValue& d) { return d.node == back; });
       p.local.collectives.push_back(back);
     }
+    send_before_waiting(s);
+  }
+
+  // What goes up and nothing comes back for is made before anything is waited for, too.
+  void send_before_waiting(int s) {
+    StageProgram& p = program(s, kMicrobatchRound);
+    Graph& g = p.local.graph;
+    for (const StageSend& send : programs_.sends) {
+      if (send.from != s || send.to < s || !send.of_microbatch()) continue;
+      const NodeId sent = p.at[send.value.index];
+      if (is_declaration(g[sent].op)) continue;
+      for (const NodeId back : p.local.collectives) {
+        Node& node = g.nodes[back.index];
+        if (is_round_trip(node, whole_.graph.mesh) && sent.index < back.index &&
+            std::ranges::find(node.operands, sent) == node.operands.end())
+          node.operands.push_back(sent);
+      }
+    }
   }
 
   // The last that is made and that nothing else comes back for: with each value that goes up before what comes back, none is left to be

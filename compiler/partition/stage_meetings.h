@@ -2,7 +2,7 @@
 // What a stage's program does with its neighbours, and with its own other microbatches.
 // - A value that goes up and what comes back for it, an activation and its gradient, are a shift by 1 along the mesh axis of the stages, an
 //   op that devices meet in: so that no kernel holds both what leads to it and what follows from it. What stands before it is a forward,
-//   what waits for it a backward.
+//   what waits for it a backward. Its first operand is what went up for it, the others what else goes up and has to be made before.
 // - A sum over microbatches lasts from the first to the update. It is a state that each microbatch adds its term to: in the kernel that
 //   makes the term, which need not be in memory then. A term that a collective makes is added when that is over: a shift by 0.
 #pragma once
