@@ -18,8 +18,15 @@ constexpr std::string_view kStageValue = "stage value ";  // with a space: no in
 
 class StageCutter {
  public:
-  StageCutter(const Localized& local, const StagePlaces& places, int stage, int round)
-      : whole_(local), in_(local.graph), places_(places), stage_(stage), round_(round), build_(out_.local.graph) {
+  // `first_alike`: as first_gathers has it.
+  StageCutter(const Localized& local, const StagePlaces& places, const std::vector<NodeId>& first_alike, int stage, int round)
+      : whole_(local),
+        in_(local.graph),
+        places_(places),
+        first_alike_(first_alike),
+        stage_(stage),
+        round_(round),
+        build_(out_.local.graph) {
     Graph& g = out_.local.graph;
     g.name = in_.name, g.dims = in_.dims, g.mesh = in_.mesh, g.policy = in_.policy;
     g.loops = in_.loops, g.loop_contexts = in_.loop_contexts, g.chosen_by = in_.chosen_by;
@@ -79,7 +86,10 @@ class StageCutter {
 
   NodeId place(NodeId id) {
     if (out_.at[id.index].valid()) return out_.at[id.index];
-    if (!is_here(id)) return take(out_, whole_, id);
+    if (!is_here(id)) {
+      const NodeId first = first_alike_[id.index], known = out_.at[first.index];
+      return out_.at[id.index] = known.valid() ? known : take(out_, whole_, first);
+    }
     Node node = in_[id];
     for (NodeId& operand : node.operands) operand = place(operand);
     return out_.at[id.index] = build_.append(std::move(node));
@@ -133,10 +143,30 @@ class StageCutter {
   const Localized& whole_;
   const Graph& in_;
   const StagePlaces& places_;
+  const std::vector<NodeId>& first_alike_;
   const int stage_, round_;
   StageProgram out_;
   Builder build_;
 };
+
+// By node: itself, or the first that gathers the same. A weight that is spread is put together again for the backward, but another stage
+// has it from the forward: it would wait for what its own backward comes before.
+std::vector<NodeId> first_gathers(const Graph& graph, const StagePlaces& places) {
+  std::vector<NodeId> first;
+  std::unordered_map<uint32_t, std::vector<NodeId>> gathers;  // by what they gather
+  for (uint32_t i = 0; i < graph.size(); ++i) {
+    first.push_back(NodeId{i});
+    const Node& node = graph.nodes[i];
+    if (node.op != Op::all_gather || places.of_data[i]) continue;
+    std::vector<NodeId>& others = gathers[node.operands[0].index];
+    const auto alike = std::ranges::find_if(others, [&](NodeId other) {
+      return graph[other].attr == node.attr && places.of[other.index] == places.of[i] && places.round[other.index] == places.round[i];
+    });
+    if (alike != others.end()) first.back() = *alike;
+    others.push_back(NodeId{i});
+  }
+  return first;
+}
 
 // What no result needs would be another stage's to send.
 std::vector<bool> live_nodes(const Localized& local) {
@@ -193,12 +223,13 @@ Name stage_value_name(NodeId of_whole) { return Name(fmt::format("{}{}", kStageV
 StagePrograms cut_stages(const Localized& local, const StagePlaces& places) {
   StagePrograms out;
   const std::vector<bool> live = live_nodes(local);
+  const std::vector<NodeId> first_alike = first_gathers(local.graph, places);
   std::vector<std::pair<NodeId, StageSend>> taken;  // by what takes them
   for (int stage = 0; stage < places.stages; ++stage) {
     std::vector<StageProgram>& rounds = out.stages.emplace_back();
     std::vector<bool> sent(local.graph.size(), false);  // to this stage
     for (int round = 0; round < places.rounds; ++round) {
-      rounds.push_back(StageCutter(local, places, stage, round).run(live));
+      rounds.push_back(StageCutter(local, places, first_alike, stage, round).run(live));
       for (const NodeId value : rounds.back().taken) {
         const StageSend send{value, places.of[value.index], stage, places.round[value.index], round};
         EINC_CHECK(send.made < round || (round == kMicrobatchRound && send.from != stage), "a value is read in the round that makes it");
