@@ -75,6 +75,7 @@ std::shared_ptr<const CudaMeshProgram> cuda_mesh_program(const ProgramGraphs& gr
   const MeshShape mesh = mesh_shape(graphs);
   const ProgramInfo info = program_info(graphs);
   const std::optional<MemoryLimit>& limit = scheduling.memory_limit;
+  if (limit && has_stages(graphs)) throw Error(ErrorKind::program, "stages are not run under a limit of memory yet: reports predict them");
   CudaOptions options;
   options.gpu = cuda::Gpu::get().shape();
   options.mode = RunMode::inference;
@@ -85,7 +86,6 @@ std::shared_ptr<const CudaMeshProgram> cuda_mesh_program(const ProgramGraphs& gr
   PerPart<PartBytes> bytes;
   for (size_t p = 0; p < kParts; ++p)
     if (const Part part = static_cast<Part>(p); graphs.parts[part]) bytes[part] = planner.plan(part, options, {});
-  if (limit && has_stages(graphs)) throw Error(ErrorKind::program, "stages are not run under a limit of memory yet: reports predict them");
   if (limit) {
     const int64_t held = mesh.devices() / (transport == nullptr ? 1 : transport->size);
     plan_within(*limit, bytes, planner.most_bytes(held), held, [&](Part part, const MemoryLimit& own, const CountPart& count) {

@@ -74,6 +74,7 @@ std::shared_ptr<const MeshProgram> mesh_program(const ProgramGraphs& graphs, con
                                                 const Scheduling& scheduling, const EincTransport* transport) {
   const ProgramInfo info = program_info(graphs);
   const std::optional<MemoryLimit>& limit = scheduling.memory_limit;
+  if (limit && has_stages(graphs)) throw Error(ErrorKind::program, "stages are not run under a limit of memory yet: reports predict them");
   CpuOptions options;
   options.mode = RunMode::inference;
   options.scheduling = scheduling;
@@ -83,7 +84,6 @@ std::shared_ptr<const MeshProgram> mesh_program(const ProgramGraphs& graphs, con
   for (size_t p = 0; p < kParts; ++p)
     if (const Part part = static_cast<Part>(p); graphs.parts[part]) bytes[part] = planner.plan(part, options, {});
   const MeshShape mesh = mesh_shape(graphs);
-  if (limit && has_stages(graphs)) throw Error(ErrorKind::program, "stages are not run under a limit of memory yet: reports predict them");
   if (limit) {
     const MeshProgram as_is(info, mesh, planner.plans, transport);
     plan_within(*limit, bytes, as_is.most_planned_bytes(limit->threads), as_is.held(),

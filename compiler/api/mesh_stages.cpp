@@ -76,10 +76,10 @@ class StagePlanner {
           refuse(fmt::format("the update reads `{}` of each microbatch, which is not of floating point", name_of(NodeId{whole})));
       if (r == kMicrobatchRound)
         for (const auto& [whole, sum] : p.sums) stage.sums.push_back(value_of(s, r, sum));
-      std::ranges::sort(stage.sums);
       if (r == kMicrobatchRound && several() && !round.plan.updates.empty())
         refuse("a state changes with each microbatch, by what a forward computes");
     }
+    std::ranges::sort(stage.sums);
     const MeshPlan& each = stage.rounds[kMicrobatchRound].plan;
     const auto comes_back = [&](const DeviceStep& step) {
       const MeshCollective* c = step.act == DeviceAct::wait ? &each.collectives[step.index] : nullptr;

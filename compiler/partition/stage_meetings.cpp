@@ -106,6 +106,7 @@ class StageMeetings {
         p.local.outputs.erase(p.local.outputs.begin() + (output - g.outputs.begin()));
         g.outputs.erase(output);
       }
+      // What is no number of floating point has no mean: it is planned for reports, and refused where it would run (api/mesh_stages).
       p.sums.emplace(i, is_floating(g.type(at).dtype) && !is_collective(g[at].op) ? added_by_kernel(p, at) : added_when_over(p, at));
     }
   }

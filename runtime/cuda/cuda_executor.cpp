@@ -247,7 +247,6 @@ void CudaExecutor::upload_tables() {
   if (tables_.get() == 0) tables_ = cuda::allocate(static_cast<int64_t>(bytes), "the tables of addresses");
   EINC_CUDA(cuMemcpyHtoDAsync_v2, tables_.get(), rows.data(), bytes, stream());
   EINC_CUDA(cuStreamSynchronize, stream());
-  EINC_CUDA(cuStreamSynchronize, stream());
   for (const auto& [launch, begin] : begins) table_of_[launch] = tables_.get() + begin * sizeof(uint64_t);
 }
 

@@ -6,19 +6,10 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cmath>
-#include <cstring>
-
-#include "runtime/mesh/processes.h"
+#include <utility>
 
 namespace einc {
-namespace {
-
-int64_t processes_of(const MeshEngine& engine) { return engine.mesh().devices() / engine.held(); }
-int64_t rank_of(const MeshEngine& engine) { return engine.first() / engine.held(); }
-
-}  // namespace
 
 int64_t staged_gpu_bytes(const MeshShape& mesh, const PipelinePlan& pipeline, int64_t processes, int64_t rank) {
   const StagedBytes bytes = staged_bytes(mesh, pipeline, processes, rank);
@@ -26,14 +17,7 @@ int64_t staged_gpu_bytes(const MeshShape& mesh, const PipelinePlan& pipeline, in
 }
 
 StagedGpu::StagedGpu(const StagedCode& code, std::shared_ptr<CudaMachine> machine)
-    : code_(code),
-      whole_(code.whole),
-      pipeline_(*code.whole.pipeline),
-      machine_(std::move(machine)),
-      blocks_(blocks_of(machine_->engine.mesh(), pipeline_, processes_of(machine_->engine), rank_of(machine_->engine))),
-      ways_(blocks_.held(pipeline_.microbatches)),
-      marks_(marks_of(*machine_, most_exchanges())),
-      lent_(whole_.values.size(), nullptr) {
+    : StagedParts(code.whole, machine->engine), code_(code), machine_(std::move(machine)), marks_(marks_of(*machine_, most_exchanges())) {
   for (cuda::OwnedEvent* event : {&made_, &exchanged_}) EINC_CUDA(cuEventCreate, event->out(), cuda::kEventWithoutTiming);
   size_t inputs = 0;
   for (int64_t s = blocks_.first(); s < blocks_.last(); ++s) add_stage(static_cast<int>(s));
@@ -44,8 +28,7 @@ StagedGpu::StagedGpu(const StagedCode& code, std::shared_ptr<CudaMachine> machin
     }
   if (inputs > 0) inputs_ = cuda::allocate_host(static_cast<int64_t>(inputs));
   losses_here_ = cuda::allocate_host(pipeline_.microbatches * static_cast<int64_t>(sizeof(uint64_t)));
-  const int64_t sent = staged_bytes(machine_->engine.mesh(), pipeline_, processes_of(machine_->engine), rank_of(machine_->engine)).sent;
-  if (sent > 0) outgoing_ = cuda::allocate(sent, "what stages send");
+  if (const int64_t sent = own_bytes().sent; sent > 0) outgoing_ = cuda::allocate(sent, "what stages send");
   add_checks();
 }
 
@@ -56,10 +39,10 @@ StagedGpu::~StagedGpu() { machine_->end(); }
 void StagedGpu::add_stage(int number) {
   const PipelineStage& of = pipeline_.stages[static_cast<size_t>(number)];
   const int64_t begin = number * blocks_.devices;
-  Stage& s = stages_.emplace_back(of, number, MeshEngine(machine_->engine, mesh_of_stage(machine_->engine.mesh(), pipeline_), begin));
+  Stage& s = stages_.emplace_back(of, number, MeshEngine(engine_, mesh_of_stage(engine_.mesh(), pipeline_), begin));
   const int64_t held = s.engine.held();
   const auto shared = std::span<const GpuMemory>(machine_->working)
-                          .subspan(static_cast<size_t>(begin + s.engine.first() - machine_->engine.first()), static_cast<size_t>(held));
+                          .subspan(static_cast<size_t>(begin + s.engine.first() - engine_.first()), static_cast<size_t>(held));
   const auto values = [&](const StageRound& round, const CudaValues* sibling) {
     CudaValues made(round.plan, held, sibling);
     for (const EarlierPlace& earlier : round.earlier)
@@ -123,8 +106,8 @@ void StagedGpu::add_checks() {
     if (stage(v.stage) == nullptr || check_function(looked_at.dtype).empty() || check_of_.contains(value)) return;
     std::vector<CudaChecks::Check> each;
     for (int64_t device = 0; device < blocks_.devices; ++device)
-      if (const cuda::DevicePointer next = at(v, device, pipeline_.microbatches - 1))
-        each.push_back({next, at(o, device, pipeline_.microbatches - 1), looked_at.dtype, looked_at.bytes / bytes_of(looked_at.dtype)});
+      if (const cuda::DevicePointer next = at(v, device, last_microbatch()))
+        each.push_back({next, at(o, device, last_microbatch()), looked_at.dtype, looked_at.bytes / bytes_of(looked_at.dtype)});
     check_of_[value] = checks_.add(std::move(each));
   };
   for (const MeshUpdate& update : whole_.updates) add(update.value, whole_.sources[update.source].value);
@@ -151,27 +134,14 @@ std::byte* StagedGpu::place(int64_t, uint32_t value) {
 }
 
 void StagedGpu::written(int64_t d, uint32_t value) {
-  const cuda::DevicePointer memory =
-      at(pipeline_.values[value], (machine_->engine.first() + d) % blocks_.devices, pipeline_.microbatches - 1);
-  machine_->write(memory, placed_);
-}
-
-bool StagedGpu::lend(uint32_t value, const std::byte* whole) {
-  for (const PipelineStage& s : pipeline_.stages)
-    for (const MicrobatchInput& input : s.inputs)
-      if (input.whole == value) return lent_[value] = whole, true;
-  return false;
+  machine_->write(at(pipeline_.values[value], of_stage(d), last_microbatch()), placed_);
 }
 
 const std::byte* StagedGpu::read(int64_t d, uint32_t value, std::vector<std::byte>& room) const {
-  if (whole_.loss == static_cast<int64_t>(value)) {
-    room.resize(sizeof loss_);
-    std::memcpy(room.data(), &loss_, sizeof loss_);
-    return room.data();
-  }
+  if (whole_.loss == static_cast<int64_t>(value)) return read_loss(room);
   const StageValue& v = pipeline_.values[value];
   room.resize(static_cast<size_t>(tensor(v).bytes));
-  machine_->read(at(v, (machine_->engine.first() + d) % blocks_.devices, pipeline_.microbatches - 1), room);
+  machine_->read(at(v, of_stage(d), last_microbatch()), room);
   return room.data();
 }
 
@@ -179,7 +149,7 @@ void StagedGpu::copy(uint32_t value, uint32_t target) {
   const cuda::GpuScope scope(*machine_->gpu);
   const StageValue &from = pipeline_.values[value], &to = pipeline_.values[target];
   for (int64_t device = 0; device < blocks_.devices; ++device)
-    if (const cuda::DevicePointer source = at(from, device, pipeline_.microbatches - 1); source != 0 && tensor(to).bytes > 0)
+    if (const cuda::DevicePointer source = at(from, device, last_microbatch()); source != 0 && tensor(to).bytes > 0)
       EINC_CUDA(cuMemcpyDtoDAsync_v2, at(to, device, 0), source, static_cast<size_t>(tensor(to).bytes), compute());
 }
 
@@ -225,43 +195,47 @@ void StagedGpu::run(uint64_t seed, uint64_t step) {
       run.check(d);
     }
   });
-  take_losses();
+  add_losses();
+  share_loss();
 }
 
 void StagedGpu::enqueue() {
   sent_.clear();
   on_way_ = false;
   if (marks_) marks_->begin(compute());
-  for (size_t round = 0; round < pipeline_.behind.size(); ++round) {
-    if (round == kRoundOfMicrobatches) {
-      enqueue_microbatches();
-    } else {
-      for (Stage& s : stages_)
-        if (const auto once = s.once.find(static_cast<int>(round)); once != s.once.end()) {
-          CudaRun& run = once->second;
-          run.enqueue_begin();
-          run.enqueue_snapshots();
-          run.enqueue_steps(0, run.plan().steps.size());
-          run.enqueue_end();
-        }
-    }
-    hand_over(round);
-  }
+  carry_out_rounds();
   checks_.enqueue(code_.part.helpers, code_.helper_kernels, compute());
 }
 
-// All microbatches add to them; the update takes their means (StagedDevices).
-void StagedGpu::enqueue_sums(bool means) {
+void StagedGpu::run_round(int round) {
+  for (Stage& s : stages_) {
+    const auto once = s.once.find(round);
+    if (once == s.once.end()) continue;
+    CudaRun& run = once->second;
+    run.enqueue_begin();
+    run.enqueue_snapshots();
+    run.enqueue_steps(0, run.plan().steps.size());
+    run.enqueue_end();
+  }
+}
+
+void StagedGpu::begin_microbatches() {
+  for (Stage& s : stages_) {
+    for (CudaRun& slot : s.slots) slot.enqueue_snapshots();
+    for (const uint32_t sum : s.plan.sums)
+      for (int64_t d = 0; d < s.engine.held(); ++d)
+        EINC_CUDA(cuMemsetD8Async, s.slots.front().at(d, sum), 0, static_cast<size_t>(tensor({s.number, kRoundOfMicrobatches, sum}).bytes),
+                  compute());
+  }
+}
+
+void StagedGpu::end_microbatches() {
   for (Stage& s : stages_)
     for (const uint32_t sum : s.plan.sums)
       for (int64_t d = 0; d < s.engine.held(); ++d) {
         const DeviceTensor& of = tensor({s.number, kRoundOfMicrobatches, sum});
-        uint64_t memory = s.slots.front().at(d, sum);
-        if (!means) {
-          EINC_CUDA(cuMemsetD8Async, memory, 0, static_cast<size_t>(of.bytes), compute());
-          continue;
-        }
         const cuda::Kernel kernel = helper(code_.part.helpers, code_.helper_kernels, scale_function(of.dtype));
+        uint64_t memory = s.slots.front().at(d, sum);
         int64_t count = of.bytes / bytes_of(of.dtype);
         double factor = 1.0 / static_cast<double>(pipeline_.microbatches);
         void* arguments[] = {&memory, &count, &factor};
@@ -269,40 +243,13 @@ void StagedGpu::enqueue_sums(bool means) {
       }
 }
 
-void StagedGpu::enqueue_microbatches() {
-  for (Stage& s : stages_)
-    for (CudaRun& slot : s.slots) slot.enqueue_snapshots();
-  enqueue_sums(false);
-  const std::vector<StageUnit> units = stage_units(pipeline_.microbatches, ways_);
-  exchange_with_others({}, movements_of(pipeline_, units.front()));
-  for (size_t u = 0; u < units.size(); ++u) {
-    if (comes_from_others(movements_of(pipeline_, units[u]))) wait_for_exchange();
-    enqueue_unit(units[u]);
-    exchange_with_others(movements_of(pipeline_, units[u]),
-                         u + 1 < units.size() ? movements_of(pipeline_, units[u + 1]) : std::vector<StageMovement>{});
-  }
-  wait_for_exchange();
-  enqueue_sums(true);
-}
-
-void StagedGpu::enqueue_unit(const StageUnit& unit) {
-  const auto each = [&](Stage& s) {
-    enqueue_segment(s, unit);
-    for (const StageMovement& m : movements_of(pipeline_, unit))
-      if (m.transfer->from.stage == s.number) move_here(m);
-  };
-  if (unit.is_forward())
-    for (Stage& s : stages_) each(s);
-  else
-    for (size_t i = stages_.size(); i-- > 0;) each(stages_[i]);
-}
-
-void StagedGpu::enqueue_segment(Stage& s, const StageUnit& unit) {
+void StagedGpu::run_segment(int number, const StageUnit& unit) {
+  Stage& s = *std::ranges::find(stages_, number, &Stage::number);
   if (s.slots.empty()) return;
   CudaRun& run = s.slots[slot_of(unit.microbatch)];
-  const auto number = static_cast<size_t>(unit.microbatch / ways_);
+  const auto turn = static_cast<size_t>(unit.microbatch / ways_);  // of the slot
   if (unit.is_forward()) {
-    run.enqueue_begin(number);
+    run.enqueue_begin(turn);
     for (size_t i = 0; i < s.plan.inputs.size(); ++i)
       for (int64_t d = 0; d < s.engine.held(); ++d)
         EINC_CUDA(cuMemcpyHtoDAsync_v2, run.at(d, s.plan.inputs[i].value), input_at(s, i, unit.microbatch, d),
@@ -317,47 +264,31 @@ void StagedGpu::enqueue_segment(Stage& s, const StageUnit& unit) {
   if (unit.is_forward() && pipeline_.loss.stage == s.number && whole_.loss >= 0 && s.engine.first() == 0)
     EINC_CUDA(cuMemcpyDtoHAsync_v2, static_cast<std::byte*>(losses_here_.get()) + unit.microbatch * static_cast<int64_t>(sizeof(uint64_t)),
               run.at(0, pipeline_.loss.value), static_cast<size_t>(tensor(pipeline_.loss).bytes), compute());
-  if (!unit.is_forward()) run.enqueue_end(number);
+  if (!unit.is_forward()) run.enqueue_end(turn);
 }
 
 // ---- between stages
 
-// Of one process.
-void StagedGpu::move_here(const StageMovement& m) {
-  const auto bytes = static_cast<size_t>(tensor(m.transfer->to).bytes);
-  for (int64_t device = 0; device < blocks_.devices; ++device) {
-    const cuda::DevicePointer from = at(m.transfer->from, device, m.microbatch), to = at(m.transfer->to, device, m.microbatch);
-    if (from == 0 || to == 0) continue;
-    EINC_CUDA(cuMemcpyDtoDAsync_v2, to, from, bytes, compute());
-    sent_.push_back({CollectiveKind::shift, pipeline_.axis, static_cast<int64_t>(bytes)});
-  }
-}
-
-bool StagedGpu::comes_from_others(const std::vector<StageMovement>& list) const {
-  return std::ranges::any_of(
-      list, [&](const StageMovement& m) { return stage(m.transfer->to.stage) != nullptr && stage(m.transfer->from.stage) == nullptr; });
+bool StagedGpu::move_here(const StageMovement& m, int64_t device) {
+  const cuda::DevicePointer from = at(m.transfer->from, device, m.microbatch), to = at(m.transfer->to, device, m.microbatch);
+  if (from == 0 || to == 0) return false;
+  EINC_CUDA(cuMemcpyDtoDAsync_v2, to, from, static_cast<size_t>(tensor(m.transfer->to).bytes), compute());
+  return true;
 }
 
 void StagedGpu::wait_for_exchange() {
   if (std::exchange(on_way_, false)) EINC_CUDA(cuStreamWaitEvent, compute(), exchanged_.get(), 0);
 }
 
-// As StagedDevices::exchange_with_others. What is sent is packed by the launches' stream, which goes on to write where it lay; what is
-// received comes to where it is read, for which nothing else is there by then.
-void StagedGpu::exchange_with_others(const std::vector<StageMovement>& out, const std::vector<StageMovement>& in) {
-  if (machine_->team == nullptr) return;
-  const auto process_of = [&](int64_t device) { return machine_->engine.process_of(device); };
-  const std::vector<StagePiece> sent = pieces_of(pipeline_, blocks_, out, true, machine_->team->rank(), process_of),
-                                received = pieces_of(pipeline_, blocks_, in, false, machine_->team->rank(), process_of);
-  if (sent.empty() && received.empty()) return;
-  wait_for_exchange();
+// What is sent is packed by the launches' stream, which goes on to write where it lay; what is received comes to where it is read, for
+// which nothing else is there by then.
+void StagedGpu::exchange(const std::vector<StagePiece>& sent, const std::vector<StagePiece>& received) {
   std::vector<cuda::NcclTeam::Message> sends, receives;
   cuda::DevicePointer to = outgoing_.get();
   for (const StagePiece& p : sent) {
     EINC_CUDA(cuMemcpyDtoDAsync_v2, to, at(p.value, p.device, p.microbatch), static_cast<size_t>(p.bytes), compute());
     sends.push_back({to, p.bytes, static_cast<int>(p.process)});
     to += static_cast<uint64_t>(p.bytes);
-    sent_.push_back({CollectiveKind::shift, pipeline_.axis, p.bytes});
   }
   for (const StagePiece& p : received) receives.push_back({at(p.value, p.device, p.microbatch), p.bytes, static_cast<int>(p.process)});
   const cuda::Stream stream = machine_->collectives.get();
@@ -369,28 +300,14 @@ void StagedGpu::exchange_with_others(const std::vector<StageMovement>& out, cons
   on_way_ = true;
 }
 
-void StagedGpu::hand_over(size_t round) {
-  const std::vector<StageMovement> list = movements_behind(pipeline_, round);
-  for (const StageMovement& m : list) move_here(m);
-  exchange_with_others(list, list);
-  wait_for_exchange();
-}
-
-// All processes tell it, and the one that has it knows.
-void StagedGpu::take_losses() {
+void StagedGpu::add_losses() {
   loss_ = 0;
-  if (whole_.loss < 0) return;
+  const Stage* s = stage(pipeline_.loss.stage);
+  if (whole_.loss < 0 || s == nullptr || s->engine.first() != 0) return;
   const DeviceTensor& loss = tensor(pipeline_.loss);
-  if (const Stage* s = stage(pipeline_.loss.stage); s && s->engine.first() == 0)
-    for (int64_t m = 0; m < pipeline_.microbatches; ++m)
-      loss_ +=
-          TensorView(loss.dtype, loss.shape, static_cast<const std::byte*>(losses_here_.get()) + m * static_cast<int64_t>(sizeof(uint64_t)))
-              .to_doubles()
-              .front();
-  loss_ /= static_cast<double>(pipeline_.microbatches);
-  if (machine_->team == nullptr) return;
-  const std::vector<uint64_t> all = numbers_of_all(*machine_->team->transport(), std::bit_cast<uint64_t>(loss_));
-  loss_ = std::bit_cast<double>(all[static_cast<size_t>(machine_->engine.process_of(pipeline_.loss.stage * blocks_.devices))]);
+  const auto* at = static_cast<const std::byte*>(losses_here_.get());
+  for (int64_t m = 0; m < pipeline_.microbatches; ++m, at += sizeof(uint64_t))
+    loss_ += TensorView(loss.dtype, loss.shape, at).to_doubles().front();
 }
 
 std::string StagedGpu::numerics() {

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stages of a pipeline on one GPU, in the order of those on a processor (runtime/mesh/staged_devices.h): all of a step is put on the
+// Stages of a pipeline on one GPU, in the order of those on a processor (runtime/mesh/staged_parts.h): all of a step is put on the
 // streams at once, and what the host has to add, inputs and the step's number, lies in pinned memory that copies of the step read.
 #pragma once
 #include <map>
 #include <optional>
 
 #include "runtime/cuda/cuda_run.h"
-#include "runtime/mesh/part_devices.h"
-#include "runtime/mesh/stage_order.h"
+#include "runtime/mesh/staged_parts.h"
 
 namespace einc {
 
@@ -22,18 +21,16 @@ struct StagedCode {
 // What the stages of a process take on a GPU, the memory that parts share apart.
 int64_t staged_gpu_bytes(const MeshShape& mesh, const PipelinePlan& pipeline, int64_t processes, int64_t rank);
 
-class StagedGpu : public PartDevices {
+class StagedGpu : public StagedParts {
  public:
   StagedGpu(const StagedCode& code, std::shared_ptr<CudaMachine> machine);
   ~StagedGpu() override;
 
   std::byte* place(int64_t d, uint32_t value) override;
   void written(int64_t d, uint32_t value) override;
-  bool lend(uint32_t value, const std::byte* whole) override;
   const std::byte* read(int64_t d, uint32_t value, std::vector<std::byte>& room) const override;
   void copy(uint32_t value, uint32_t target) override;
   void run(uint64_t seed, uint64_t step) override;
-  int64_t failing_device() const override { return failing_; }
   bool holds_numbers(uint32_t value) const override;
   bool may_store(uint32_t value, uint32_t old) const override;
   std::string numerics() override;
@@ -52,9 +49,7 @@ class StagedGpu : public PartDevices {
   };
 
   cuda::Stream compute() const { return machine_->compute->get(); }
-  size_t slot_of(int64_t microbatch) const { return static_cast<size_t>(microbatch % ways_); }
   const Stage* stage(int number) const;
-  const DeviceTensor& tensor(const StageValue& value) const { return tensor_of(pipeline_, value); }
   // Where a stage has a value, on its device of that number among all of the stage; 0: another process has it.
   cuda::DevicePointer at(const StageValue& value, int64_t device, int64_t microbatch) const;
   size_t input_bytes(const Stage& s, const MicrobatchInput& input) const;
@@ -65,39 +60,30 @@ class StagedGpu : public PartDevices {
   void add_checks();
   void cut_out();
   void enqueue();
-  void enqueue_sums(bool means);
-  void enqueue_microbatches();
-  void enqueue_unit(const StageUnit& unit);
-  void enqueue_segment(Stage& s, const StageUnit& unit);
-  void move_here(const StageMovement& movement);
-  bool comes_from_others(const std::vector<StageMovement>& list) const;
-  void exchange_with_others(const std::vector<StageMovement>& out, const std::vector<StageMovement>& in);
-  void wait_for_exchange();
-  void hand_over(size_t round);
-  void take_losses();
+  void run_round(int round) override;
+  void begin_microbatches() override;
+  void end_microbatches() override;
+  void run_segment(int stage, const StageUnit& unit) override;
+  bool move_here(const StageMovement& movement, int64_t device) override;
+  void exchange(const std::vector<StagePiece>& sent, const std::vector<StagePiece>& received) override;
+  void wait_for_exchange() override;
+  void add_losses();
   template <class Do>
   void each_run(Do on_run);
 
   const StagedCode code_;
-  const MeshPlan& whole_;
-  const PipelinePlan& pipeline_;
   std::shared_ptr<CudaMachine> machine_;
-  const StageBlocks blocks_;
-  const int64_t ways_;  // slots
   std::optional<DoneMarks> marks_;
   std::deque<Stage> stages_;
-  std::vector<const std::byte*> lent_;  // inputs, by values of the whole plan
-  cuda::HostMemory inputs_;             // of all microbatches
-  cuda::DeviceMemory outgoing_;         // of the exchange in progress
+  cuda::HostMemory inputs_;      // of all microbatches
+  cuda::DeviceMemory outgoing_;  // of the exchange in progress
   cuda::OwnedEvent made_, exchanged_;
   bool on_way_ = false;
   CudaChecks checks_;
   std::map<uint32_t, size_t> check_of_;  // by value of the whole plan
   std::vector<std::byte> placed_;
   cuda::HostMemory losses_here_;  // by microbatch, of whatever dtype, in eight bytes each
-  double loss_ = 0;               // of the step
   CapturedWork step_;
-  int64_t failing_ = 0;
 };
 
 }  // namespace einc

@@ -1,7 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// What goes to other processes behind a unit, and what the next unit wants of them, is one exchange: two that send to one another do not
-// wait for one another's receipt. Each process posts its exchanges in the order of its units, and that order lets all go on, since only
-// neighbours exchange anything for a microbatch (partition/cut_stages; tests/agree/mesh carries it out for many numbers of stages).
 #include "runtime/mesh/stage_order.h"
 
 #include <fmt/format.h>

@@ -96,6 +96,14 @@ std::string captured_difference(const MeshProgram& program, const ProgramData& d
   }
 }
 
+std::vector<MeshExample> sampled_stages() {
+  const Sample sample(4);
+  std::vector<MeshExample> list;
+  for (size_t e = 0; e < std::size(kStaged); ++e)
+    if (sample.takes(e)) list.push_back(kStaged[e]);
+  return list;
+}
+
 std::string wrong_gpu_run(const std::string& text, uint64_t seed) { return wrong_run(text, seed, compile_for_gpus); }
 
 }  // namespace
@@ -157,10 +165,7 @@ TEST_CASE("mesh on a GPU: whole numbers have equal bits on meshes up to 8 device
 TEST_CASE("mesh on a GPU: random programs on random meshes") { check_random_programs(1, 12, wrong_gpu_run); }
 
 TEST_CASE("mesh on a GPU: stages give what the program gives whole, send what the report says, and are captured to the same bits") {
-  const Sample sample(4);
-  for (size_t e = 0; e < std::size(kStaged); ++e) {
-    if (!sample.takes(e)) continue;
-    const MeshExample& example = kStaged[e];
+  for (const MeshExample& example : sampled_stages()) {
     INFO(text_of(example));
     const Graph graph = *compiled(example, Roots::step).graph;
     const Bindings dims = dims_of(example.dims);
@@ -189,10 +194,7 @@ TEST_CASE("mesh on a GPU: stages give what the program gives whole, send what th
 }
 
 TEST_CASE("mesh on a GPU: the report tells what a process of one device takes of each stage") {
-  const Sample sample(4);
-  for (size_t e = 0; e < std::size(kStaged); ++e) {
-    if (!sample.takes(e)) continue;
-    const MeshExample& example = kStaged[e];
+  for (const MeshExample& example : sampled_stages()) {
     INFO(text_of(example));
     const Graph graph = *compiled(example, Roots::step).graph;
     const Bindings dims = dims_of(example.dims);
@@ -222,20 +224,7 @@ TEST_CASE("mesh on a GPU: faults of stages are found") {
   const auto program = compile_for_gpus(graph, dims, RunMode::training);
   const ProgramData data = data_for(graph, dims);
   const Stepped wanted = RepeatedStep(*program, data).run();
-  using Fault = std::function<void(PipelinePlan&)>;
-  const std::pair<const char*, Fault> faults[] = {
-      {"an activation is not sent", [](PipelinePlan& p) { p.up.erase(p.up.begin()); }},
-      {"a gradient is not sent", [](PipelinePlan& p) { p.down.pop_back(); }},
-      {"a weight's gradient is not sent", [](PipelinePlan& p) { p.behind[kRoundOfMicrobatches].clear(); }},
-      {"all microbatches are the first",
-       [](PipelinePlan& p) {
-         for (PipelineStage& s : p.stages)
-           for (MicrobatchInput& input : s.inputs) input.of_all = input.shape;
-       }},
-      {"a backward begins with its forward",
-       [](PipelinePlan& p) { p.stages[0].backward = p.stages[0].rounds[kRoundOfMicrobatches].plan.steps.size(); }},
-      {"a sum is taken for the mean", [](PipelinePlan& p) { p.stages[1].sums.clear(); }}};
-  for (const auto& [name, fault] : faults) {
+  for (const auto& [name, fault] : pipeline_faults()) {
     INFO(std::string(name));
     PerPart<MeshPlan> plans = program->parts();
     const auto spoilt = std::make_shared<PipelinePlan>(*plans[Part::training]->pipeline);

@@ -52,12 +52,16 @@ std::string sorted_lines(std::vector<std::string> lines) {
 
 }  // namespace
 
-std::shared_ptr<const MeshProgram> compile_for_mesh(const Graph& graph, const Bindings& dims, RunMode mode) {
+std::shared_ptr<const MeshProgram> compile_as(const Scheduling& scheduling, const Graph& graph, const Bindings& dims, RunMode mode) {
   ProgramGraphs graphs;
   graphs.dims = dims;
   graphs.parts[part_of_mode(mode)] = graph;
   if (mode == RunMode::training) graphs.parts[Part::training]->loss = graph.loss;
-  return mesh_program(graphs, {}, Scheduling::all);
+  return mesh_program(graphs, {}, scheduling);
+}
+
+std::shared_ptr<const MeshProgram> compile_for_mesh(const Graph& graph, const Bindings& dims, RunMode mode) {
+  return compile_as(Scheduling::all, graph, dims, mode);
 }
 
 std::shared_ptr<const CudaMeshProgram> compile_for_gpus(const Graph& graph, const Bindings& dims, RunMode mode) {

@@ -12,6 +12,7 @@ namespace einc {
 
 // The graph as the part that options run. Throws Error for what has no rule.
 std::shared_ptr<const MeshProgram> compile_for_mesh(const Graph& graph, const Bindings& dims, RunMode mode);
+std::shared_ptr<const MeshProgram> compile_as(const Scheduling& scheduling, const Graph& graph, const Bindings& dims, RunMode mode);
 // For the GPU of the tests.
 std::shared_ptr<const CudaMeshProgram> compile_for_gpus(const Graph& graph, const Bindings& dims, RunMode mode);
 

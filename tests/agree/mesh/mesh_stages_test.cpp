@@ -192,23 +192,8 @@ TEST_CASE("mesh stages: planted faults are seen") {
   const auto program = compile_for_mesh(graph, dims, RunMode::training);
   const ProgramData data = data_for(graph, dims);
   const InterpretResult wanted = interpreted(graph, data);
-  using Fault = std::function<void(PipelinePlan&)>;
-  const std::pair<const char*, Fault> faults[] = {
-      {"an activation is not sent", [](PipelinePlan& p) { p.up.erase(p.up.begin()); }},
-      {"a gradient is not sent", [](PipelinePlan& p) { p.down.pop_back(); }},
-      {"a weight of two stages is not sent", [](PipelinePlan& p) { p.behind[0].clear(); }},
-      {"its gradient is not sent", [](PipelinePlan& p) { p.behind[kRoundOfMicrobatches].clear(); }},
-      {"a backward begins with its forward",
-       [](PipelinePlan& p) { p.stages[0].backward = p.stages[0].rounds[kRoundOfMicrobatches].plan.steps.size(); }},
-      {"all microbatches are the first",
-       [](PipelinePlan& p) {
-         for (PipelineStage& s : p.stages)
-           for (MicrobatchInput& input : s.inputs) input.of_all = input.shape;
-       }},
-      {"one microbatch is left out", [](PipelinePlan& p) { p.microbatches -= 1; }},
-      {"a sum is taken for the mean", [](PipelinePlan& p) { p.stages[1].sums.clear(); }}};
-  for (const auto& [name, fault] : faults) {
-    INFO(name);
+  for (const auto& [name, fault] : pipeline_faults()) {
+    INFO(std::string(name));
     PerPart<MeshPlan> parts = program->parts();
     const auto spoilt = std::make_shared<PipelinePlan>(*parts[Part::training]->pipeline);
     fault(*spoilt);
@@ -223,6 +208,20 @@ TEST_CASE("mesh stages: planted faults are seen") {
     }
     CHECK(seen);
   }
+}
+
+TEST_CASE("mesh stages: sums that are not made where they lie are stored there by each microbatch") {
+  const MeshExample& example = kStaged[0];
+  const Graph graph = *compiled(example, Roots::step).graph;
+  const Bindings dims = dims_of(example.dims);
+  const auto program = compile_as(Scheduling::all.and_without("in_place"), graph, dims, RunMode::training);
+  const PipelineStage& first = program->parts()[Part::training]->pipeline->stages[0];
+  CHECK(!first.rounds[kRoundOfMicrobatches].plan.code.compute.program.copies.empty());
+  const ProgramData data = data_for(graph, dims);
+  const MeshRun alone = one_run(*program, data);
+  const InterpretResult wanted = interpreted(graph, data);
+  CHECK(result_difference(as_result(alone.values, wanted), wanted, example.tolerance) == "");
+  for (const MeshRun& run : runs_of(*program, 3, data)) CHECK(same_bits(run.values, alone.values));
 }
 
 TEST_CASE("mesh stages: what processes have") {

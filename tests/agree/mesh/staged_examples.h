@@ -3,6 +3,12 @@
 #pragma once
 #include <fmt/format.h>
 
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "runtime/mesh/pipeline_plan.h"
 #include "tests/support/mesh_examples.h"
 
 namespace einc {
@@ -27,5 +33,23 @@ inline const MeshExample kStaged[] = {
     {"deep_linear.ein", "batch=6 width=3 layers=8", "stage=4", "layers=stage(microbatches=6)"}};
 
 inline std::string text_of(const MeshExample& e) { return fmt::format("{} on {}, {}", e.file, e.mesh, e.shard); }
+
+// Faults of a plan of three stages, by what they are.
+using PipelineFault = std::function<void(PipelinePlan&)>;
+inline std::vector<std::pair<const char*, PipelineFault>> pipeline_faults() {
+  return {{"an activation is not sent", [](PipelinePlan& p) { p.up.erase(p.up.begin()); }},
+          {"a gradient is not sent", [](PipelinePlan& p) { p.down.pop_back(); }},
+          {"a weight of two stages is not sent", [](PipelinePlan& p) { p.behind[0].clear(); }},
+          {"its gradient is not sent", [](PipelinePlan& p) { p.behind[kRoundOfMicrobatches].clear(); }},
+          {"a backward begins with its forward",
+           [](PipelinePlan& p) { p.stages[0].backward = p.stages[0].rounds[kRoundOfMicrobatches].plan.steps.size(); }},
+          {"all microbatches are the first",
+           [](PipelinePlan& p) {
+             for (PipelineStage& s : p.stages)
+               for (MicrobatchInput& input : s.inputs) input.of_all = input.shape;
+           }},
+          {"one microbatch is left out", [](PipelinePlan& p) { p.microbatches -= 1; }},
+          {"a sum is taken for the mean", [](PipelinePlan& p) { p.stages[1].sums.clear(); }}};
+}
 
 }  // namespace einc
