@@ -30,7 +30,7 @@ void check_random_programs(uint64_t first, uint64_t count, const Disagrees& disa
     count = std::stoull(range.substr(colon + 1));
   }
   constexpr uint64_t kFew = 50;  // asked for one by one, to repeat what failed
-  const Sample sample(count > kFew ? 2 : 1);
+  const Sample sample(count > kFew ? 4 : 1);
   for (uint64_t seed = first; seed < first + count; ++seed) {
     if (!sample.takes(seed)) continue;
     const RandomProgram program = random_program(seed);

@@ -3,6 +3,9 @@
 // all; with EINC_ALL=1 (scripts/test --slow) each run does. It is printed, and EINC_SAMPLE=N repeats it.
 #pragma once
 #include <cstddef>
+#include <iterator>
+#include <type_traits>
+#include <vector>
 
 namespace einc {
 
@@ -14,5 +17,15 @@ class Sample {
  private:
   size_t every_, first_;
 };
+
+template <class List>
+auto sampled(const List& cases, size_t every) {
+  const Sample sample(every);
+  std::vector<std::decay_t<decltype(*std::begin(cases))>> taken;
+  size_t number = 0;
+  for (const auto& each : cases)
+    if (sample.takes(number++)) taken.push_back(each);
+  return taken;
+}
 
 }  // namespace einc

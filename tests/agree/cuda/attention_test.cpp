@@ -2,10 +2,13 @@
 // Attention on the emulated GPU against the interpreter: layouts, masks, groups of heads, odd sizes, gradients, small floats.
 #include <doctest/doctest.h>
 
+#include <array>
+
 #include "compiler/codegen/cuda/kernel_text.h"
 #include "compiler/library/find_products.h"
 #include "tests/support/attention_programs.h"
 #include "tests/support/run_cuda.h"
+#include "tests/support/sample.h"
 
 using namespace einc;
 using namespace einc::attention_programs;
@@ -113,7 +116,7 @@ TEST_CASE("cuda: attention of wide heads planned for GPUs with little shared mem
     const TensorMap inputs = inputs_of(graph, dims), params = initial_params(graph, dims, 1);
     const InterpretResult wanted = interpret(graph, dims, inputs, params, {}, {});
     use_test_gpu();
-    for (const char* arch : {"sm_80", "sm_89", "sm_120"}) {
+    for (const char* arch : sampled(std::array{"sm_80", "sm_89", "sm_120"}, 3)) {
       CAPTURE(arch);
       CAPTURE(text);
       const CudaOptions options = planned_for(arch);
@@ -274,7 +277,7 @@ TEST_CASE("cuda: attention on tensor cores") {
   }
   check(program(kPlain, kCausal, "bf16"), sizes(200, 200, 128, 128), 0.03);
   check(program(kPlain, kCausal, "bf16"), sizes(70, 70, 256, 256), 0.03);
-  for (const char* mask : kMasks) check(program(kLayouts[1], mask, "f16"), sizes(80, 80, 16, 16), 0.006);
+  for (const char* mask : sampled(kMasks, 2)) check(program(kLayouts[1], mask, "f16"), sizes(80, 80, 16, 16), 0.006);
 }
 
 // Lanes hold pairs of a row; memory takes 16 bytes at once, or 8 of f32 and of short rows, as loads give them.
@@ -378,7 +381,7 @@ TEST_CASE("cuda: attention by warps of 32 rows has the bits of those of 16") {
       {kCausal, "bf16", 130, 130, 128, 0},
   };
   use_test_gpu();
-  for (const Case& c : cases) {
+  for (const Case& c : sampled(cases, 2)) {
     const std::string text = step(kLayouts[1], c.mask, c.dtype);
     CAPTURE(text);
     const Bindings dims = sizes(c.rows, c.keys, c.head, c.head);

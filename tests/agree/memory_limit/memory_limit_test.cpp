@@ -2,6 +2,8 @@
 // Steps under a limit of memory: they keep within it, give the same bits, and take about the least time that any choice would.
 #include <doctest/doctest.h>
 
+#include <array>
+
 #include "compiler/codegen/llvm/native_code.h"
 #include "compiler/fuse/planned_step.h"
 #include "compiler/fuse/remade_step.h"
@@ -12,6 +14,7 @@
 #include "tests/support/least_memory.h"
 #include "tests/support/run_cpu.h"
 #include "tests/support/run_graph.h"
+#include "tests/support/sample.h"
 #include "tests/support/zoo.h"
 
 using namespace einc;
@@ -149,7 +152,7 @@ TEST_CASE("memory limit: the same bits within it") {
   const Bindings batch{{"batch", 64}};
   check_bits("mlp, with dropout", finished(compile_example("mlp.ein", batch), Roots::training), batch);
   check_bits("layers", step_of(layers(5)), {});
-  for (const char* name : {"mixture_of_experts", "perceiver", "t5"}) {
+  for (const char* name : sampled(std::array{"mixture_of_experts", "perceiver", "t5"}, 3)) {
     const ZooModel model = load_zoo_model(name, Policy::f32);
     check_bits(name, zoo_graph(model, ZooRun::everything, Policy::f32), {}, model.inputs, model.params, model.states);
   }

@@ -96,14 +96,6 @@ std::string captured_difference(const MeshProgram& program, const ProgramData& d
   }
 }
 
-std::vector<MeshExample> sampled_stages() {
-  const Sample sample(4);
-  std::vector<MeshExample> list;
-  for (size_t e = 0; e < std::size(kStaged); ++e)
-    if (sample.takes(e)) list.push_back(kStaged[e]);
-  return list;
-}
-
 std::string wrong_gpu_run(const std::string& text, uint64_t seed) { return wrong_run(text, seed, compile_for_gpus); }
 
 }  // namespace
@@ -165,7 +157,7 @@ TEST_CASE("mesh on a GPU: whole numbers have equal bits on meshes up to 8 device
 TEST_CASE("mesh on a GPU: random programs on random meshes") { check_random_programs(1, 12, wrong_gpu_run); }
 
 TEST_CASE("mesh on a GPU: stages give what the program gives whole, send what the report says, and are captured to the same bits") {
-  for (const MeshExample& example : sampled_stages()) {
+  for (const MeshExample& example : sampled(kStaged, 4)) {
     INFO(text_of(example));
     const Graph graph = *compiled(example, Roots::step).graph;
     const Bindings dims = dims_of(example.dims);
@@ -194,7 +186,7 @@ TEST_CASE("mesh on a GPU: stages give what the program gives whole, send what th
 }
 
 TEST_CASE("mesh on a GPU: the report tells what a process of one device takes of each stage") {
-  for (const MeshExample& example : sampled_stages()) {
+  for (const MeshExample& example : sampled(kStaged, 4)) {
     INFO(text_of(example));
     const Graph graph = *compiled(example, Roots::step).graph;
     const Bindings dims = dims_of(example.dims);

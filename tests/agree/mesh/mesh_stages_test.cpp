@@ -17,6 +17,7 @@
 #include "tests/agree/mesh/mesh_run.h"
 #include "tests/agree/mesh/staged_examples.h"
 #include "tests/support/random_check.h"
+#include "tests/support/sample.h"
 #include "tests/support/thread_transport.h"
 
 using namespace einc;
@@ -56,7 +57,7 @@ int64_t sent_between_stages(const MeshRun& run) {
 }  // namespace
 
 TEST_CASE("mesh stages: examples give what they give whole") {
-  for (const MeshExample& example : kStaged) {
+  for (const MeshExample& example : sampled(kStaged, 2)) {
     INFO(text_of(example));
     const Graph graph = *compiled(example, Roots::step).graph;
     const Bindings dims = dims_of(example.dims);
@@ -73,7 +74,7 @@ TEST_CASE("mesh stages: examples give what they give whole") {
 }
 
 TEST_CASE("mesh stages: processes make the same bits, and send what the report says") {
-  for (const MeshExample& example : kStaged) {
+  for (const MeshExample& example : sampled(kStaged, 2)) {
     const Graph graph = *compiled(example, Roots::step).graph;
     const Bindings dims = dims_of(example.dims);
     const auto program = compile_for_mesh(graph, dims, RunMode::training);
@@ -105,7 +106,7 @@ TEST_CASE("mesh stages: processes make the same bits, and send what the report s
 }
 
 TEST_CASE("mesh stages: the report tells what a process of one device takes") {
-  for (const MeshExample& example : kStaged) {
+  for (const MeshExample& example : sampled(kStaged, 2)) {
     INFO(text_of(example));
     const Graph graph = *compiled(example, Roots::step).graph;
     const Bindings dims = dims_of(example.dims);
@@ -129,27 +130,29 @@ TEST_CASE("mesh stages: the report tells what a process of one device takes") {
 
 // What the system gives a process from before its memory is taken to behind it, what does not grow with the model apart.
 TEST_CASE("mesh stages: a process takes the memory that is planned") {
-  const auto taken = [](int width, int rank, int processes) {
+  const auto compiled_for = [](int width) {
     const std::string dims = fmt::format("batch=8 seq=64 vocab=64 layers=6 heads=4 head={}", width);
-    const auto program =
-        compile_for_mesh(*compiled({"gpt2.ein", dims.c_str(), "stage=3", "layers=stage(microbatches=4)"}, Roots::step).graph, dims_of(dims),
-                         RunMode::training);
+    const MeshExample example{"gpt2.ein", dims.c_str(), "stage=3", "layers=stage(microbatches=4)"};
+    return compile_for_mesh(*compiled(example, Roots::step).graph, dims_of(dims), RunMode::training);
+  };
+  const auto taken = [](const MeshProgram& program, int rank, int processes) {
     EincTransport own{};
     own.size = processes, own.rank = rank;
-    const MeshProgram process(program->info, program->mesh(), program->parts(), processes == 1 ? nullptr : &own);
+    const MeshProgram process(program.info, program.mesh(), program.parts(), processes == 1 ? nullptr : &own);
     int64_t largest = 0, inputs = 0;
-    for (const TensorInfo& tensor : program->info.params) largest = std::max(largest, tensor.bytes());
-    for (const TensorInfo& tensor : program->info.inputs) inputs += tensor.bytes();
+    for (const TensorInfo& tensor : program.info.params) largest = std::max(largest, tensor.bytes());
+    for (const TensorInfo& tensor : program.info.inputs) inputs += tensor.bytes();
     // Whole tensors are the session's, and what is packed is taken when it is needed.
-    const int64_t apart = (rank == 0 ? source_bytes(program->info) : inputs + largest) + (processes == 1 ? 0 : 2 * largest);
+    const int64_t apart = (rank == 0 ? source_bytes(program.info) : inputs + largest) + (processes == 1 ? 0 : 2 * largest);
     const int64_t before = private_bytes();
     const auto runner = process.start(std::make_shared<ThreadPool>(1), kDefaultDevice);
     return std::pair(private_bytes() - before, process.planned_bytes(1) - apart);
   };
+  const auto narrow = compiled_for(16), wide = compiled_for(64);
   for (const auto& [rank, processes] : {std::pair(0, 1), std::pair(0, 3), std::pair(1, 3), std::pair(2, 3)}) {
     INFO(fmt::format("process {} of {}", rank, processes));
-    const auto [small, planned_small] = taken(16, rank, processes);
-    const auto [large, planned_large] = taken(64, rank, processes);
+    const auto [small, planned_small] = taken(*narrow, rank, processes);
+    const auto [large, planned_large] = taken(*wide, rank, processes);
     CHECK(planned_large - planned_small > 8 << 20);
     CHECK(static_cast<double>(large - small) == doctest::Approx(planned_large - planned_small).epsilon(0.02));
   }
