@@ -40,7 +40,7 @@ struct CudaParts {
       plans[part] = std::move(staged.whole);
       return {};
     }
-    plans[part] = plan_mesh(graph, info, graphs.dims, compile);
+    plans[part] = plan_mesh(graph, info, graphs.dims, DeviceUpdates::apart, compile);
     made.device = std::move(compiled.front());
     made.helpers = mesh_functions(*plans[part], mesh);
     return {plans[part]->bytes, made.device.program.own_bytes, made.device.workspace_bytes};

@@ -38,7 +38,7 @@ struct NativeParts {
       return compiled(part, options, count, local, program, dims);
     };
     if (!graph.mesh.stages.any()) {
-      plans[part] = plan_mesh(graph, info, graphs.dims, compile);
+      plans[part] = plan_mesh(graph, info, graphs.dims, updates_of(part), compile);
       return {plans[part]->bytes, working_bytes(*plans[part], threads), 0};
     }
     StagedPlan staged = plan_stages(graph, part, info, graphs.dims, compile);
@@ -52,6 +52,7 @@ struct NativeParts {
       return count({plan_device(local, program, dims, formed, {}).values.bytes, formed.plan.own_bytes + besides.bytes, besides.shared});
     };
     if (options.scheduling.memory_limit) options.scheduling.memory_limit->of_device = bytes;
+    options.mode = mode_of(local.stores);
     const LoweredGraph& made =
         *lowered[part]->emplace_back(lower_graph(program.graph, dims_of_part(*graphs.parts[part], part, graphs.dims), options));
     return {{{made.lowered.program, {}}}, plan_device(local, program, dims, made.view(), {})};
@@ -76,7 +77,6 @@ std::shared_ptr<const MeshProgram> mesh_program(const ProgramGraphs& graphs, con
   const std::optional<MemoryLimit>& limit = scheduling.memory_limit;
   if (limit && has_stages(graphs)) throw Error(ErrorKind::program, "stages are not run under a limit of memory yet: reports predict them");
   CpuOptions options;
-  options.mode = RunMode::inference;
   options.scheduling = scheduling;
   options.scheduling.memory_limit.reset();
   NativeParts planner{graphs, info, limit ? limit->threads : 1};

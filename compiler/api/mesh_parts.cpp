@@ -68,15 +68,18 @@ class PlanMaker {
       : graph_(graph), info_(info), dims_(local.graph.dims.bind(given).values), local_(local) {}
 
   PlannedMesh make(const CompileDevice& compile_device) {
-    const DeviceProgram program = device_program(local_.graph, results_of(local_));
+    const DeviceProgram program = device_program(local_);
     CompiledDevice compiled = compile_device(local_, program, dims_);
     plan_.code = std::move(compiled.code);
     values_ = std::move(compiled.plan.values);
     values();
     sources();
     connect(program, compiled.plan.planned);
+    for (size_t u = 0; u < program.targets.size(); ++u)
+      stored_.push_back(program.targets[u].valid() && is_stored_by_launches(local_.graph, local_.graph.updates[u].value));
     for (const NodeId id : compiled.plan.schedule.collectives) collective(id);
     plan_.steps = std::move(compiled.plan.schedule.steps);
+    plan_.in_place = local_.stores == DeviceUpdates::in_place;
     roots();
     if (debug_level() >= 1) {
       const std::string problem = verify_mesh_plan(plan_);
@@ -139,6 +142,16 @@ class PlanMaker {
     for (uint32_t b = 0; b < code.buffers.size(); ++b)
       if (const ExecutableBuffer& buffer = code.buffers[b]; is_source(buffer.role) && !known.contains(b))
         plan_.code.bound.push_back({b, value_of(declared[static_cast<size_t>(buffer.role)].at(buffer.name))});
+    leave_copies_of_collectives(program);
+  }
+
+  // What a collective makes is no launch's to store.
+  void leave_copies_of_collectives(const DeviceProgram& program) {
+    std::unordered_set<uint32_t> made;
+    const Executable& code = plan_.code.compute.program;
+    for (size_t i = 0; i < program.values.size(); ++i)
+      if (is_collective(local_.graph[program.values[i]].op)) made.insert(code.outputs[i].buffer);
+    std::erase_if(plan_.code.compute.program.copies, [&](const BufferCopy& copy) { return made.contains(copy.value); });
   }
 
   void collective(NodeId id) {
@@ -160,8 +173,9 @@ class PlanMaker {
     for (const DeviceValue& output : local_.outputs) plan_.outputs.push_back(result(output));
     for (size_t i = 0; i < local_.updates.size(); ++i) {
       const NodeId target = local_.graph.updates[i].target;
+      const bool stored = stored_.size() > i && stored_[i];
       if (const auto source = source_index_.find(target.index); source != source_index_.end())
-        plan_.updates.push_back({source->second, result_of(local_.updates[i].node)});
+        plan_.updates.push_back({source->second, stored ? value_of(target) : result_of(local_.updates[i].node)});
     }
     for (size_t i = 0; graph_ && i < local_.gradients.size(); ++i)
       if (local_.gradients[i].node.valid())
@@ -175,6 +189,7 @@ class PlanMaker {
   const Localized& local_;
   MeshPlan plan_;
   DeviceValues values_;
+  std::vector<bool> stored_;                             // by updates of the device's graph: launches store it
   std::unordered_map<uint32_t, uint32_t> source_index_;  // by node of the device's graph
 };
 
@@ -205,8 +220,11 @@ PlannedMesh plan_device_graph(const Localized& local, const ProgramInfo& info, c
   return PlanMaker(local, nullptr, info, given).make(compile_device);
 }
 
-MeshPlan plan_mesh(const Graph& graph, const ProgramInfo& info, const Bindings& given, const CompileDevice& compile_device) {
-  return PlanMaker(device_graph(graph, given), &graph, info, given).make(compile_device).plan;
+MeshPlan plan_mesh(const Graph& graph, const ProgramInfo& info, const Bindings& given, DeviceUpdates updates,
+                   const CompileDevice& compile_device) {
+  Localized local = device_graph(graph, given);
+  local.stores = updates;
+  return PlanMaker(local, &graph, info, given).make(compile_device).plan;
 }
 
 MeshPlan moved_values(const Localized& local, const Bindings& dims) {

@@ -9,12 +9,16 @@
 
 namespace einc {
 
-// Compiled as RunMode::inference: it stores nothing, what sources take is stored when the run is over.
+// Compiled as Localized::stores says.
 struct CompiledDevice {
   DeviceCode code;
   DevicePlan plan;
 };
 using CompileDevice = std::function<CompiledDevice(const Localized& local, const DeviceProgram& program, const Bindings& dims)>;
+// How a part's updates are made by devices that can store them in place.
+inline DeviceUpdates updates_of(Part part) {
+  return part == Part::training || part == Part::accumulation ? DeviceUpdates::in_place : DeviceUpdates::apart;
+}
 
 // Throws Error (program) for an op that cannot be split.
 // The graph of one device. Throws Error (program) where it has none.
@@ -30,7 +34,8 @@ struct PlannedMesh {
 PlannedMesh plan_device_graph(const Localized& local, const ProgramInfo& info, const Bindings& given, const CompileDevice& compile_device);
 PartLayout layout_of(const DeviceValue& value);
 
-MeshPlan plan_mesh(const Graph& graph, const ProgramInfo& info, const Bindings& given, const CompileDevice& compile_device);
+MeshPlan plan_mesh(const Graph& graph, const ProgramInfo& info, const Bindings& given, DeviceUpdates updates,
+                   const CompileDevice& compile_device);
 // A plan of nothing but collectives, in the graph's order, and their operands and results, without places.
 MeshPlan moved_values(const Localized& local, const Bindings& dims);
 MeshShape mesh_shape(const ProgramGraphs& graphs);

@@ -8,6 +8,7 @@
 #include <unordered_map>
 
 #include "compiler/lower/memory_owners.h"
+#include "runtime/executor/checked_numbers.h"
 
 namespace einc {
 namespace {
@@ -15,7 +16,11 @@ namespace {
 class MeshVerifier {
  public:
   explicit MeshVerifier(const MeshPlan& plan)
-      : plan_(plan), in_flight_(plan.values.size(), false), there_(plan.values.size(), false), makers_(plan.values.size(), 0) {
+      : plan_(plan),
+        looks_(plan.in_place ? checked_numbers(plan.code.compute.program) : std::vector<CheckedNumber>()),
+        in_flight_(plan.values.size(), false),
+        there_(plan.values.size(), false),
+        makers_(plan.values.size(), 0) {
     for (const BoundValue& bound : plan.code.bound) {
       value_of_.emplace(bound.buffer, bound.value);
       makers_[bound.value] = std::max(makers_[bound.value], bound.launches);
@@ -32,6 +37,7 @@ class MeshVerifier {
       if (step.act == DeviceAct::compute) compute(step);
       if (step.act == DeviceAct::start) start(step.index);
       if (step.act == DeviceAct::wait) wait(step.index);
+      if (step.act == DeviceAct::agree) agree();
     }
     finish();
     return problem_;
@@ -70,6 +76,8 @@ class MeshVerifier {
     if (step.first != computed_) fail(fmt::format("launches go on with {}", step.first));
     computed_ = step.last;
     const std::vector<Launch>& launches = plan_.code.compute.program.launches;
+    for (uint32_t l = step.first; l < step.last; ++l)
+      if (launches[l].when == LaunchWhen::checked) store(l);
     for (uint32_t l = 0; l < launches.size(); ++l)
       for (size_t b = 0; may_run(plan_.code, step, l) && b < launches[l].buffers.size(); ++b) {
         const auto at = value_of_.find(launches[l].buffers[b]);
@@ -79,6 +87,19 @@ class MeshVerifier {
         else
           take(at->second);
       }
+  }
+
+  // All that was started is over.
+  void agree() {
+    agreed_ = computed_;
+    in_flight_.assign(in_flight_.size(), false);
+  }
+
+  // What looks have been made of before it stores is agreed on.
+  void store(uint32_t launch) {
+    for (const CheckedNumber& look : looks_)
+      if (look.launch < launch && look.launch >= agreed_)
+        fail(fmt::format("launch {} stores before devices agree on launch {}", launch, look.launch));
   }
 
   // What an earlier collective makes is there when this one is carried out.
@@ -110,6 +131,7 @@ class MeshVerifier {
   }
 
   const MeshPlan& plan_;
+  const std::vector<CheckedNumber> looks_;
   MemoryOwners memory_;
   std::unordered_map<uint32_t, uint32_t> value_of_;  // by buffer
   std::vector<bool> in_flight_;                      // by value: the result of a collective that nobody has waited for
@@ -117,6 +139,7 @@ class MeshVerifier {
   std::vector<uint32_t> makers_;                     // by value: so many launches make it
   uint32_t computed_ = 0;                            // launches
   uint32_t started_ = 0;
+  uint32_t agreed_ = 0;  // launches before the last agreement
   std::string problem_;
 };
 

@@ -8,6 +8,7 @@
 #include "compiler/fuse/join_rules.h"
 #include "compiler/fuse/kernel_cache.h"
 #include "compiler/fuse/value_places.h"
+#include "compiler/ir/device_values.h"
 #include "runtime/base/check.h"
 
 namespace einc {
@@ -421,7 +422,7 @@ class KernelFormer::Former {
 
   LaunchWhen when_runs(const Group& group) const {
     const UpdateGuard& guard = graph_.guard;
-    if (guard.is_dry(group.members.front())) return LaunchWhen::unbounded;
+    if (guard.is_dry(group.members.front())) return is_of_device(graph_.graph) ? LaunchWhen::always : LaunchWhen::unbounded;
     const bool replaces = std::ranges::any_of(guard.before, [&](const auto& b) { return b.second == group.members.back(); });
     const bool stores = replaces || std::ranges::any_of(group.stored, [&](NodeId id) { return guard.is_guarded(id); });
     return stores ? LaunchWhen::checked : LaunchWhen::always;

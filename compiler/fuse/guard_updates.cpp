@@ -10,6 +10,7 @@
 #include "compiler/fuse/bounded_products.h"
 #include "compiler/fuse/update_expressions.h"
 #include "compiler/ir/build.h"
+#include "compiler/ir/device_values.h"
 #include "runtime/base/training_names.h"
 
 namespace einc {
@@ -30,6 +31,7 @@ class Guard {
         bounded_products_(given, expressions_),
         constant_(constant_nodes(given.graph)),
         skips_(has_state(given.graph, kLossScale)),
+        of_device_(is_of_device(given.graph)),
         bounds_(given, expressions_, [this](NodeId value) { return magnitude_of(value); }),
         products_(given.graph.size(), false) {}
 
@@ -163,6 +165,12 @@ class Guard {
     return node.op == Op::scatter_set && node.operands[0] == update.target && !begins_infinite(update.target);
   }
 
+  // What is put together of an update: the device's part. Else the value itself.
+  NodeId part_of(NodeId value) const {
+    while (given_[value].op == Op::all_gather) value = given_[value].operands[0];
+    return value;
+  }
+
   void sort_updates() {
     struct Candidate {
       size_t update;
@@ -174,7 +182,7 @@ class Guard {
     for (size_t i = 0; i < graph_->updates.size(); ++i) {
       const Update update = graph_->updates[i];
       if (!is_wanted(update)) continue;
-      const bool elementwise = expressions_.is_expression(update.value);
+      const bool elementwise = expressions_.is_expression(part_of(update.value));
       if (!is_floating(given_[update.target].type.dtype)) {
         if (elementwise) counters.push_back(i), values.push_back(update.value);
       } else if (is_gradient_sum(update)) {
@@ -182,7 +190,7 @@ class Guard {
       } else if (is_replaced(update)) {
         replaced_.push_back(update);
       } else if (elementwise && !begins_infinite(update.target)) {
-        candidates.push_back({i, bounds_.bound_of(update.value)});
+        candidates.push_back({i, bounds_.bound_of(part_of(update.value))});
       } else if (!is_constant(update.value)) {
         others_.push_back(i);
       }
@@ -196,10 +204,21 @@ class Guard {
       const Update update = graph_->updates[c.update];
       if (bounds_.is_constant(c.bound) && known[c.bound]) continue;
       if (known[c.bound] && late_[update.value.index])
-        bounded_.push_back({update, c.bound});
+        bounded_.push_back({{update.target, part_of(update.value)}, c.bound});
       else
         others_.push_back(c.update);
     }
+    if (of_device_)
+      for (size_t i = 0; i < graph_->updates.size(); ++i) wait_for_all(i);
+  }
+
+  // What no look is for, and what is stored with none, waits, too: where one device stores nothing, no other does.
+  void wait_for_all(size_t update) {
+    Update& u = graph_->updates[update];
+    const bool looked_at = std::ranges::find(others_, update) != others_.end() || is_gradient_sum(u);
+    if (!is_wanted(u) || looked_at || late_[u.value.index] || std::ranges::find(stored_, u.value) != stored_.end()) return;
+    u.value = build_.cast(u.value, build_.type(u.value).dtype);
+    stored_.push_back(u.value);
   }
 
   // What only the values of updates read, through elementwise expressions: it can wait until all is looked at.
@@ -212,7 +231,8 @@ class Guard {
       const auto& readers = expressions_.readers(NodeId{i});
       late_[i] = std::ranges::all_of(readers, [&](NodeId r) { return late_[r.index]; });
       for (NodeId x : given_.graph.nodes[i].operands)
-        if (late_[i] && expressions_.is_expression(x) && given_[x].type.rank() > 0) part[x.index] = true;
+        if (late_[i] && (expressions_.is_expression(x) || given_[x].op == Op::all_gather) && given_[x].type.rank() > 0)
+          part[x.index] = true;
     }
   }
 
@@ -348,6 +368,7 @@ class Guard {
   BoundedProducts bounded_products_;
   const std::vector<bool> constant_;  // per node given
   const bool skips_;                  // steps whose gradients are not finite
+  const bool of_device_;              // of a mesh
   BoundUpdates bounds_;
   UpdateGuard guard_;
   NodeId largest_;                  // magnitude of all gradients

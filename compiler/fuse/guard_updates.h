@@ -9,6 +9,8 @@
 //   replaced     where elements of a state are replaced, those that replace them are looked at before.
 // Sums of gradients over micro-batches are looked at where they lie: whoever runs the step clears them. Under a loss scale gradients that
 // are not finite are the program's own affair: it skips the step.
+// A device of a mesh looks at its own parts before all devices agree: bounds that hold for others' parts are not known, so what would be
+// stored is looked at with each step. Parts that are put together (all_gather) are looked at as they are sent. All that is stored waits.
 #pragma once
 #include <memory>
 #include <optional>

@@ -21,6 +21,7 @@
 #include "compiler/fuse/schedule_scans.h"
 #include "compiler/fuse/store_concatenated.h"
 #include "compiler/gpu_plan/gpu_plan_fields.h"
+#include "compiler/ir/device_values.h"
 #include "compiler/ir/print.h"
 #include "compiler/library/epilogues.h"
 #include "compiler/library/find_products.h"
@@ -157,7 +158,8 @@ void use_row_statistics_of(Forming& f) {
 }
 
 void guard(Forming& f) {
-  const GradientLooks looks = f.target.library_products ? GradientLooks::elements : GradientLooks::products;
+  const bool elements = f.target.library_products || is_of_device(f.graph());
+  const GradientLooks looks = elements ? GradientLooks::elements : GradientLooks::products;
   std::optional<GuardedGraph> guarded = guard_updates(f.bind(), f.mode, looks);
   if (!guarded) return;
   f.own = std::move(guarded->graph);  // nodes behind those that it has

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "compiler/ir/device_values.h"
+
 namespace einc {
 namespace {
 
@@ -25,7 +27,8 @@ UpdateExpressions::UpdateExpressions(const BoundGraph& graph)
 void UpdateExpressions::find_only_updated() {
   const Graph& graph = graph_.graph;
   std::vector<bool> other = gradient_, updated(graph.size(), false);
-  for (const Output& output : graph.outputs) other[output.node.index] = true;
+  for (const Output& output : graph.outputs)
+    if (!is_device_value(output)) other[output.node.index] = true;  // a mesh's device has what lies outside of launches there
   if (graph.loss.valid()) other[graph.loss.index] = true;
   for (const Update& update : graph.updates) updated[update.value.index] = true;
   for (uint32_t i = graph.size(); i-- > 0;) {

@@ -101,15 +101,15 @@ class BufferPlanner {
       b.bytes = graph_.count_in_memory(NodeId{i}) * bytes_of(node.type.dtype);
       b.place = is_source(node.op) ? BufferPlace::source : list_.in_memory[i] ? BufferPlace::arena : BufferPlace::none;
     }
+    for (const Output& output : graph_.graph.outputs) {
+      BufferPlan::Buffer& b = plan_.buffers[output.node.index];
+      if (is_device_value(output) && b.place == BufferPlace::arena) b.place = BufferPlace::bound;
+    }
     if (mode_ == RunMode::training)
       for (const Update& gradient : graph_.graph.gradients) {
         BufferPlan::Buffer& b = plan_.buffers[gradient.value.index];
         if (b.place == BufferPlace::arena) b.place = BufferPlace::gradient;
       }
-    for (const Output& output : graph_.graph.outputs) {
-      BufferPlan::Buffer& b = plan_.buffers[output.node.index];
-      if (is_device_value(output) && b.place == BufferPlace::arena) b.place = BufferPlace::bound;
-    }
     for (const Continued& c : list_.continued) continue_in_place(c);
     for (const auto& [dry, gradient] : graph_.guard.dry_products) lie_in_gradient(dry.index, gradient);
     place_updates();

@@ -16,14 +16,14 @@ namespace {
 
 class Orderer {
  public:
-  Orderer(const Graph& graph, std::span<const NodeId> results) : graph_(graph), level_(graph.size(), 0), at_(graph.size()) {
-    find_live(results);
+  explicit Orderer(const Localized& local) : local_(local), graph_(local.graph), level_(graph_.size(), 0), at_(graph_.size()) {
+    find_live();
     find_constant();
     find_sums();
     find_levels();
   }
 
-  DeviceProgram run(std::span<const NodeId> results) {
+  DeviceProgram run() {
     Graph& g = out_.graph;
     g.name = graph_.name, g.dims = graph_.dims, g.mesh = graph_.mesh, g.policy = graph_.policy, g.loops = graph_.loops;
     g.loop_contexts = graph_.loop_contexts, g.chosen_by = graph_.chosen_by;
@@ -37,14 +37,16 @@ class Orderer {
         if (live_[i] && is_collective(graph_.nodes[i].op)) place(NodeId{i});
     }
     find_meetings();
-    find_values(results);
+    find_values();
+    if (local_.stores == DeviceUpdates::in_place) store();
     return std::move(out_);
   }
 
  private:
-  void find_live(std::span<const NodeId> results) {
+  void find_live() {
     live_.resize(graph_.size(), false);
-    for (const NodeId id : results) live_[id.index] = true;
+    for (const NodeId id : results_of(local_)) live_[id.index] = true;
+    for (const DeviceValue& update : local_.updates) live_[update.node.index] = true;
     for (uint32_t i = graph_.size(); i-- > 0;)
       if (live_[i])
         for (const NodeId operand : graph_.nodes[i].operands) live_[operand.index] = true;
@@ -128,9 +130,9 @@ class Orderer {
       if (live_[i] && is_collective(graph_.nodes[i].op)) out_.collectives.push_back({NodeId{i}, at_[i], level_[i], urgent[i]});
   }
 
-  void find_values(std::span<const NodeId> results) {
+  void find_values() {
     std::vector<bool> wanted(graph_.size(), false);
-    for (const NodeId id : results) wanted[id.index] = true;
+    for (const NodeId id : results_of(local_)) wanted[id.index] = true;
     for (const DeviceProgram::Meeting& c : out_.collectives) wanted[c.node.index] = wanted[graph_[c.node].operands[0].index] = true;
     for (const Update& update : graph_.updates)
       if (holds_sum(graph_[update.target])) {
@@ -144,6 +146,25 @@ class Orderer {
     }
   }
 
+  // What is given is as it must be.
+  bool is_made(NodeId id) const { return id.valid() && !is_declaration(graph_[id].op); }
+
+  // As a whole program's step, so that it is guarded alike (fuse/guard_updates.h).
+  void store() {
+    Graph& g = out_.graph;
+    for (const Update& update : graph_.updates) {
+      NodeId& target = out_.targets.emplace_back();
+      if (is_declaration(graph_[update.value].op) || holds_sum(graph_[update.target])) continue;
+      target = place(update.target);
+      g.updates.push_back({target, place(update.value)});
+    }
+    for (size_t i = 0; i < local_.gradients.size(); ++i)
+      if (const NodeId gradient = local_.gradients[i].node; is_made(gradient))
+        g.gradients.push_back({place(local_.trained[i]), place(gradient)});
+    if (is_made(local_.loss.node)) g.loss = place(local_.loss.node);
+  }
+
+  const Localized& local_;
   const Graph& graph_;
   std::vector<bool> live_, constant_;
   std::vector<NodeId> sum_of_;  // by term (partition/stage_meetings.h)
@@ -156,15 +177,23 @@ class Orderer {
 
 }  // namespace
 
+bool is_stored_by_launches(const Graph& graph, NodeId value) {
+  const Op op = graph[value].op;
+  return !is_declaration(op) && !is_collective(op);
+}
+
 std::vector<NodeId> results_of(const Localized& local) {
   std::vector<NodeId> results;
   for (const auto* list : {&local.outputs, &local.updates, &local.gradients})
-    for (const DeviceValue& value : *list)
-      if (value.node.valid()) results.push_back(value.node);
+    for (const DeviceValue& value : *list) {
+      const bool stored =
+          list == &local.updates && local.stores == DeviceUpdates::in_place && is_stored_by_launches(local.graph, value.node);
+      if (value.node.valid() && !stored) results.push_back(value.node);
+    }
   if (local.loss.node.valid()) results.push_back(local.loss.node);
   return results;
 }
 
-DeviceProgram device_program(const Graph& graph, std::span<const NodeId> results) { return Orderer(graph, results).run(results); }
+DeviceProgram device_program(const Localized& local) { return Orderer(local).run(); }
 
 }  // namespace einc

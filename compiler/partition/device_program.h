@@ -14,7 +14,8 @@ namespace einc {
 // Node ids are those of the graph given, but for those inside `graph`.
 struct DeviceProgram {
   Graph graph;
-  std::vector<NodeId> values;  // by graph.outputs: results, and what collectives read and make
+  std::vector<NodeId> values;   // by graph.outputs: results, and what collectives read and make
+  std::vector<NodeId> targets;  // of updates in place, by those of the graph given: the target in `graph`; invalid: it is not stored there
   struct Meeting {
     NodeId node;
     NodeId place{};       // in `graph`
@@ -26,8 +27,9 @@ struct DeviceProgram {
 
 // Whose values are wanted at the end.
 std::vector<NodeId> results_of(const Localized& local);
+// Of an update in place: what a collective makes, or a declaration, is stored by whoever runs the program.
+bool is_stored_by_launches(const Graph& graph, NodeId value);
 
-// `results`: nodes whose values are wanted at the end.
-DeviceProgram device_program(const Graph& graph, std::span<const NodeId> results);
+DeviceProgram device_program(const Localized& local);
 
 }  // namespace einc

@@ -43,6 +43,9 @@ class Scheduler {
   // Of a collective that only another one reads: where that one's result is read.
   void find_needs() {
     for (uint32_t c = 0; c < moved_.size(); ++c) moved_[c].need = planned_.reads[c].empty() ? end_ : std::ranges::min(planned_.reads[c]);
+    if (!planned_.agreements.empty())
+      for (uint32_t c = 0; c < moved_.size(); ++c)
+        if (is_declaration(graph_[operand(c)].op)) moved_[c].need = std::min(moved_[c].need, planned_.agreements.front());
     for (uint32_t c = static_cast<uint32_t>(moved_.size()); c-- > 0;)
       if (const auto from = number_.find(operand(c).index); from != number_.end())
         moved_[from->second].need = std::min(moved_[from->second].need, moved_[c].need);
@@ -171,8 +174,10 @@ class Scheduler {
     std::vector<uint32_t> waits(moved_.size());  // by the numbers that collectives have by now
     std::iota(waits.begin(), waits.end(), 0U);
     std::ranges::stable_sort(waits, {}, [&](uint32_t n) { return moved_[starts[n]].wait; });
-    size_t started = 0, waited = 0;
+    size_t started = 0, waited = 0, agreed = 0;
     const auto meet = [&](uint32_t place) {
+      for (; agreed < planned_.agreements.size() && planned_.agreements[agreed] <= place; ++agreed)
+        out.steps.push_back({DeviceAct::agree, kNoCollective});
       for (; started < starts.size() && moved_[starts[started]].start <= place; ++started)
         out.steps.push_back({DeviceAct::start, static_cast<uint32_t>(started)});
       for (; waited < waits.size() && moved_[starts[waits[waited]]].wait <= place; ++waited)
@@ -181,6 +186,7 @@ class Scheduler {
     const auto next = [&](uint32_t limit) {
       if (started < starts.size()) limit = std::min(limit, moved_[starts[started]].start);
       if (waited < waits.size()) limit = std::min(limit, moved_[starts[waits[waited]]].wait);
+      if (agreed < planned_.agreements.size()) limit = std::min(limit, planned_.agreements[agreed]);
       return limit;
     };
     for (uint32_t at = 0; at < end_;) {

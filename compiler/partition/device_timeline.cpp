@@ -14,6 +14,7 @@ DeviceTimeline device_timeline(std::span<const DeviceStep> steps, const std::fun
   std::vector<double> begin(collective_s.size(), 0), end(collective_s.size(), 0);
   double now = 0, link = 0;  // when the queues are empty, of what they have so far
   size_t passed = 0;         // collectives that were over when launches last stood still
+  size_t started = 0;
   for (const DeviceStep& step : steps) {
     const size_t c = step.index;
     switch (step.act) {
@@ -26,11 +27,16 @@ DeviceTimeline device_timeline(std::span<const DeviceStep> steps, const std::fun
       case DeviceAct::start:
         begin[c] = std::max(now, link);
         link = end[c] = begin[c] + collective_s[c];
+        started = c + 1;
         break;
       case DeviceAct::wait:
         while (passed < c && end[passed] <= now) ++passed;
         for (size_t k = passed; k <= c; ++k) line.exposed_s[k] += std::max(0.0, end[k] - std::max(begin[k], now));
         now = std::max(now, end[c]);
+        break;
+      case DeviceAct::agree:
+        for (size_t k = passed; k < started; ++k) line.exposed_s[k] += std::max(0.0, end[k] - std::max(begin[k], now));
+        now = std::max(now, link), passed = started;
         break;
     }
   }

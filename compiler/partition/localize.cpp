@@ -83,7 +83,10 @@ class Localizer {
       out_.updates.push_back(local(p_.updates[i]));
       g.updates.push_back({at_[in_.updates[i].target.index], out_.updates.back().node});
     }
-    for (const EdgeValue& gradient : p_.gradients) out_.gradients.push_back(local(gradient));
+    for (size_t i = 0; i < p_.gradients.size(); ++i) {
+      out_.gradients.push_back(local(p_.gradients[i]));
+      out_.trained.push_back(at_[in_.gradients[i].target.index]);
+    }
     out_.loss = local(p_.loss);
     g.loss = out_.loss.node;
   }

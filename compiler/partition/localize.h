@@ -7,9 +7,15 @@
 #include <variant>
 #include <vector>
 
+#include "compiler/ir/interpret.h"
 #include "compiler/partition/partition.h"
 
 namespace einc {
+
+// What params and states take: values beside the old ones, for whoever runs the program; or launches store it, behind the place where all
+// devices agree that it is finite (a training step's, compiled as one).
+enum class DeviceUpdates : uint8_t { apart, in_place };
+inline RunMode mode_of(DeviceUpdates updates) { return updates == DeviceUpdates::in_place ? RunMode::training : RunMode::inference; }
 
 // A value of a device's graph, and how the whole lies on the mesh.
 struct DeviceValue {
@@ -22,6 +28,8 @@ struct Localized {
   Graph graph;                        // with outputs, updates and loss; gradients lie apart, since they may lie otherwise than their params
   std::vector<DeviceValue> declared;  // inputs, params and states
   std::vector<DeviceValue> outputs, updates, gradients;  // as in Partitioned; a param that is not trained has no node
+  std::vector<NodeId> trained;                           // by `gradients`: the params
+  DeviceUpdates stores = DeviceUpdates::apart;
   DeviceValue loss;
   std::vector<NodeId> coordinates;  // by mesh axis: inputs; invalid where none is read
   std::vector<NodeId> collectives;  // by collectives_of(partitioned)

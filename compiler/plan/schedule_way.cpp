@@ -33,7 +33,7 @@ std::optional<WayScheduler::Part> WayScheduler::measure(Micro micro, size_t samp
   const auto* partitioned = std::get_if<Partitioned>(&made);
   if (!partitioned) return std::nullopt;
   const MeshReport report = mesh_report(graph, *partitioned, given, &device_);
-  const auto step = mesh_step(*partitioned, given, plan_, {}, &device_, report.collective_s);
+  const auto step = mesh_step(*partitioned, given, plan_, {}, updates_on(device_.target), &device_, report.collective_s);
   if (!step || !step->line || !report.time_s || !report.bytes.value) return std::nullopt;
   return Part{step->line->compute_s, step->line->end_s - step->line->compute_s, static_cast<double>(step->peak()),
               *report.bytes.value,   report.flops.value.value_or(Rational(0)),  sent_kinds(report)};

@@ -60,13 +60,13 @@ DeviceTimeline timeline(const Localized& local, const DevicePlan& plan, const st
 MeshStep device_step(const Localized& local, const Bindings& given, const PlanStep& plan, const ProcessBytes& process_bytes,
                      const DeviceProcess& process, const HeldBesides& held, const Device* device, std::span<const double> collective_s) {
   const Bindings dims = local.graph.dims.bind(given).values;
-  const DeviceProgram program = device_program(local.graph, results_of(local));
+  const DeviceProgram program = device_program(local);
   MeshStep result;
   result.process = process_bytes ? process_bytes(local, dims, process) : 0;
   const auto working = [](const FormedView& formed, const BesidePlan& besides) {
     return formed.plan.own_bytes + besides.bytes + besides.shared;
   };
-  const PlannedStep step = plan(program.graph, given, RunMode::inference, [&](const FormedView& formed, const BesidePlan& besides) {
+  const PlannedStep step = plan(program.graph, given, mode_of(local.stores), [&](const FormedView& formed, const BesidePlan& besides) {
     const DevicePlan as_formed = plan_device(local, program, dims, formed, besides.places);
     const int64_t others = held ? held(as_formed.values.kept + as_formed.kept) : 0;
     return result.process + as_formed.values.bytes + working(formed, besides) + others;
@@ -86,10 +86,12 @@ MeshStep device_step(const Localized& local, const Bindings& given, const PlanSt
 }
 
 std::optional<MeshStep> mesh_step(const Partitioned& partitioned, const Bindings& given, const PlanStep& plan,
-                                  const ProcessBytes& process_bytes, const Device* device, std::span<const double> collective_s) {
-  const auto made = localize(partitioned);
-  const auto* local = std::get_if<Localized>(&made);
+                                  const ProcessBytes& process_bytes, DeviceUpdates updates, const Device* device,
+                                  std::span<const double> collective_s) {
+  auto made = localize(partitioned);
+  auto* local = std::get_if<Localized>(&made);
   if (!local) return std::nullopt;
+  if (!local->gradients.empty()) local->stores = updates;
   return device_step(*local, given, plan, process_bytes, {}, {}, device, collective_s);
 }
 

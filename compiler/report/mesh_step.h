@@ -15,6 +15,11 @@
 
 namespace einc {
 
+// GPUs have new values beside the old ones yet.
+inline DeviceUpdates updates_on(DeviceTarget target) {
+  return target == DeviceTarget::cpu ? DeviceUpdates::in_place : DeviceUpdates::apart;
+}
+
 // What a process of one device takes besides what it computes with.
 struct DeviceProcess {
   bool first = true;               // it puts whole tensors together, for a checkpoint
@@ -42,7 +47,8 @@ struct MeshStep {
 // `collective_s`: seconds of each, in the order of collectives_of; so are exposed_s; empty: unknown. `plan` may have a limit: of the peak.
 // Nothing where a device cannot carry its part out (partition/localize).
 std::optional<MeshStep> mesh_step(const Partitioned& partitioned, const Bindings& given, const PlanStep& plan,
-                                  const ProcessBytes& process_bytes, const Device* device, std::span<const double> collective_s);
+                                  const ProcessBytes& process_bytes, DeviceUpdates updates, const Device* device,
+                                  std::span<const double> collective_s);
 
 // What a device holds of other microbatches and rounds, by what one takes.
 using HeldBesides = std::function<int64_t(int64_t microbatch)>;

@@ -20,6 +20,32 @@ int64_t count_bytes(const Type& type, const Bindings& dims) {
   return bytes;
 }
 
+// Before what stores behind looks, where looks have been made that devices have not agreed on; behind all for looks that are left.
+std::vector<uint32_t> agreements_of(const FormedView& formed, const ValueLaunches& launches) {
+  const auto end = static_cast<uint32_t>(formed.list.kernels.size());
+  std::vector<uint32_t> looks, places;
+  for (const UpdateGuard::Check& check : formed.bound.guard.checks) {
+    const std::vector<uint32_t>& makers = launches.that_make(check.number);
+    looks.push_back(makers.empty() ? 0 : std::ranges::max(makers) + 1);
+  }
+  std::ranges::sort(looks);
+  size_t agreed = 0;
+  for (uint32_t l = 0; l < end; ++l) {
+    if (formed.list.kernels[l].when != LaunchWhen::checked || agreed == looks.size() || looks[agreed] > l) continue;
+    places.push_back(l);
+    while (agreed < looks.size() && looks[agreed] <= l) ++agreed;
+  }
+  if (agreed < looks.size()) places.push_back(end);
+  return places;
+}
+
+// At what collectives make themselves devices look where they agree: they start before that.
+void let_look(const DeviceProgram& program, const FormedView& formed, PlannedDevice& planned) {
+  for (size_t c = 0; c < program.collectives.size(); ++c)
+    if (std::ranges::count(formed.bound.guard.checks, formed.place_of(program.collectives[c].place), &UpdateGuard::Check::number) > 0)
+      planned.reads[c].push_back(*std::ranges::upper_bound(planned.agreements, planned.stands[c]) - 1);
+}
+
 // Launches that run together with others start or end elsewhere than in their own place.
 PlannedDevice planned_device(const Graph& graph, const DeviceProgram& program, const Bindings& dims, const FormedView& formed,
                              std::span<const LaunchPlaces> places) {
@@ -36,6 +62,10 @@ PlannedDevice planned_device(const Graph& graph, const DeviceProgram& program, c
   const std::vector<Output>& outputs = formed.bound.graph.outputs;
   EINC_CHECK(outputs.size() == program.values.size(), "a device of {} values is planned with {}", program.values.size(), outputs.size());
   for (const Output& output : outputs) planned.makes.push_back(launches.that_make(output.node));
+  if (!program.targets.empty()) {
+    planned.agreements = agreements_of(formed, launches);
+    let_look(program, formed, planned);
+  }
   for (std::vector<uint32_t>& readers : planned.reads)
     for (uint32_t& l : readers) l = places.empty() ? l : places[l].first;
   for (std::vector<uint32_t>& makers : planned.makes)
@@ -62,9 +92,16 @@ class ValuePlacer {
  public:
   ValuePlacer(const Localized& local, const DeviceProgram& program, const Bindings& dims, const FormedView& formed,
               const DeviceSchedule& schedule, std::span<const LaunchPlaces> places)
-      : local_(local), program_(program), dims_(dims), formed_(formed), schedule_(schedule), places_(places) {}
+      : local_(local),
+        program_(program),
+        dims_(dims),
+        formed_(formed),
+        schedule_(schedule),
+        places_(places),
+        launches_(formed.list, formed.plan) {}
 
   DeviceValues run() {
+    find_steps();
     declare();
     name_values();
     live_while_read();
@@ -98,12 +135,44 @@ class ValuePlacer {
       if (id.valid()) declared(id);
   }
 
-  // Values that the plan has found to be one, there is one of.
+  void find_steps() {
+    step_of_.resize(formed_.list.kernels.size());
+    for (int64_t t = 0; t < end(); ++t)
+      if (const DeviceStep& step = schedule_.steps[static_cast<size_t>(t)]; step.act == DeviceAct::compute)
+        for (uint32_t l = step.first; l < step.last; ++l) step_of_[l] = t;
+  }
+
+  // Whether the new value, that a collective makes, can take the place of the old one: all that reads that is over by then. `target`: in
+  // the program's graph.
+  bool takes_place(const Update& update, NodeId target) const {
+    if (!is_collective(local_.graph[update.value].op) ||
+        count_bytes(local_.graph.type(update.value), dims_) != count_bytes(local_.graph.type(update.target), dims_))
+      return false;
+    const auto starts = [&](const DeviceStep& step) {
+      return step.act == DeviceAct::start && schedule_.collectives[step.index] == update.value;
+    };
+    const int64_t start = std::ranges::find_if(schedule_.steps, starts) - schedule_.steps.begin();
+    for (int64_t t = start; t < end(); ++t)
+      if (const DeviceStep& step = schedule_.steps[static_cast<size_t>(t)];
+          is_collectives(step) && local_.graph[schedule_.collectives[step.index]].operands[0] == update.target)
+        return false;
+    return std::ranges::all_of(launches_.that_touch(formed_.place_of(target)),
+                               [&](uint32_t l) { return formed_.list.kernels[l].kernel->collective || step_of_[l] < start; });
+  }
+
+  // Values that the plan has found to be one, there is one of. What launches store lies where the old values do.
   void name_values() {
+    for (size_t u = 0; u < program_.targets.size(); ++u) {
+      const Update& update = local_.graph.updates[u];
+      const NodeId target = program_.targets[u];
+      if (target.valid() && takes_place(update, target)) out_.of_node.emplace(update.value.index, out_.of_node.at(update.target.index));
+    }
     const std::vector<Output>& outputs = formed_.bound.graph.outputs;
     for (size_t i = 0; i < program_.values.size(); ++i) {
-      const auto [at, is_new] = of_holder_.try_emplace(formed_.plan.holder(outputs[i].node).index, bytes_.size());
-      if (is_new) add(program_.values[i], false);
+      const auto in_place = out_.of_node.find(program_.values[i].index);
+      const size_t value = in_place == out_.of_node.end() ? bytes_.size() : in_place->second;
+      const auto [at, is_new] = of_holder_.try_emplace(formed_.plan.holder(outputs[i].node).index, value);
+      if (is_new && value == bytes_.size()) add(program_.values[i], false);
       out_.of_node.emplace(program_.values[i].index, at->second);
     }
     for (const Update& update : local_.graph.updates)
@@ -119,21 +188,17 @@ class ValuePlacer {
             at != of_holder_.end() && !k.kernel->collective)
           launches[at->second].push_back(l);
     }
-    std::vector<int64_t> step_of(formed_.list.kernels.size());  // that a launch is in, by its number
-    for (int64_t t = 0; t < end(); ++t)
-      if (const DeviceStep& step = schedule_.steps[static_cast<size_t>(t)]; step.act == DeviceAct::compute)
-        for (uint32_t l = step.first; l < step.last; ++l) step_of[l] = t;
     for (size_t v = 0; v < launches.size(); ++v)
       for (const uint32_t l : launches[v]) {
         const LaunchPlaces at = places_.empty() ? LaunchPlaces{l, l} : places_[l];
-        need(v, step_of[at.first]), need(v, step_of[at.last]);
+        need(v, step_of_[at.first]), need(v, step_of_[at.last]);
       }
   }
 
   void live_while_moved() {
     for (int64_t t = 0; t < end(); ++t) {
       const DeviceStep& step = schedule_.steps[static_cast<size_t>(t)];
-      if (step.act == DeviceAct::compute) continue;
+      if (!is_collectives(step)) continue;
       const NodeId id = schedule_.collectives[step.index];
       need(out_.of_node.at(local_.graph[id].operands[0].index), t);
       need(out_.of_node.at(id.index), t);
@@ -188,6 +253,8 @@ class ValuePlacer {
   const FormedView formed_;
   const DeviceSchedule& schedule_;
   const std::span<const LaunchPlaces> places_;
+  const ValueLaunches launches_;
+  std::vector<int64_t> step_of_;  // that a launch is in, by its number
   std::vector<int64_t> bytes_;
   std::vector<Lifetime> lives_;
   std::vector<bool> lasts_, lies_elsewhere_;

@@ -16,13 +16,17 @@ inline std::string_view to_string(CollectiveKind kind) {
 }
 
 // What a device does next: launches, and collectives that go on beside them from where they are started to where somebody waits
-// for them. They are carried out one after another, in the order of their numbers, on all devices alike.
-enum class DeviceAct : uint8_t { compute, start, wait };
+// for them. They are carried out one after another, in the order of their numbers, on all devices alike. Where devices agree, all that was
+// started is over; they go on if the numbers that they look at are as they must be on each of them.
+enum class DeviceAct : uint8_t { compute, start, wait, agree };
+inline constexpr uint32_t kNoCollective = UINT32_MAX;
 struct DeviceStep {
   DeviceAct act = DeviceAct::compute;
   uint32_t index = 0;            // the collective's number
   uint32_t first = 0, last = 0;  // launches, the last one excluded
 };
+
+inline bool is_collectives(const DeviceStep& step) { return step.act == DeviceAct::start || step.act == DeviceAct::wait; }
 
 // Where a launch may run that runs together with others.
 struct LaunchPlaces {

@@ -68,7 +68,7 @@ void CudaDevices::copy(uint32_t value, uint32_t target) {
 
 // ---- runs
 
-void CudaDevices::run(uint64_t seed, uint64_t step) {
+NonFinite CudaDevices::run(uint64_t seed, uint64_t step) {
   const cuda::GpuScope scope(*machine_->gpu);
   run_.begin(seed, std::array{step});
   if (!step_.ran()) machine_->agree_on_algorithms();
@@ -78,6 +78,7 @@ void CudaDevices::run(uint64_t seed, uint64_t step) {
     failing_ = machine_->engine.first() + d;
     run_.check(d);
   }
+  return NonFinite::nothing;
 }
 
 void CudaDevices::enqueue() {

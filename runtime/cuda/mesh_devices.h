@@ -18,7 +18,7 @@ class CudaDevices : public PartDevices {
   void written(int64_t d, uint32_t value) override;
   const std::byte* read(int64_t d, uint32_t value, std::vector<std::byte>& room) const override;
   void copy(uint32_t value, uint32_t target) override;
-  void run(uint64_t seed, uint64_t step) override;
+  NonFinite run(uint64_t seed, uint64_t step) override;
   int64_t failing_device() const override { return failing_; }
   bool holds_numbers(uint32_t value) const override;
   bool may_store(uint32_t value, uint32_t) const override;

@@ -174,7 +174,7 @@ void StagedGpu::each_run(Do on_run) {
   }
 }
 
-void StagedGpu::run(uint64_t seed, uint64_t step) {
+NonFinite StagedGpu::run(uint64_t seed, uint64_t step) {
   const cuda::GpuScope scope(*machine_->gpu);
   for (Stage& s : stages_) {
     for (size_t slot = 0; slot < s.slots.size(); ++slot) {
@@ -197,6 +197,7 @@ void StagedGpu::run(uint64_t seed, uint64_t step) {
   });
   add_losses();
   share_loss();
+  return NonFinite::nothing;
 }
 
 void StagedGpu::enqueue() {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The numbers that a run looks at before it changes params and states, with the launches that make them.
 #pragma once
+#include <cmath>
 #include <vector>
 
 #include "runtime/program/executable.h"
@@ -16,5 +17,9 @@ struct CheckedNumber {
   int64_t launch = -1;  // that makes it
 };
 std::vector<CheckedNumber> checked_numbers(const Executable& program);
+// Of a state NaN stands for what must not be stored.
+inline bool is_as_it_must_be(NonFinite means, double number) {
+  return means == NonFinite::state ? !std::isnan(number) : std::isfinite(number);
+}
 
 }  // namespace einc

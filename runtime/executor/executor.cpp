@@ -142,8 +142,17 @@ void Executor::run_launches(size_t first, size_t last, uint64_t seed, uint64_t s
   EINC_CHECK(program_.snapshots.empty(), "a run in parts that takes snapshots");
   for (size_t l = first; l < last; ++l)
     if (!is_collective(program_.launches[l])) launch(l, seed, step, [](int, const auto& work) { work(); });
+}
+
+void Executor::store_copies(size_t first, size_t last) {
   for (const BufferCopy& copy : program_.copies)
     if (const size_t made = last_launch_of(program_, copy.value); first <= made && made < last) copy_all({copy});
+}
+
+NonFinite Executor::fault_before(size_t launch) const {
+  for (const CheckedNumber& check : checked_numbers(program_))
+    if (check.launch < static_cast<int64_t>(launch) && !is_as_it_must_be(check.means, number(check.buffer))) return check.means;
+  return NonFinite::nothing;
 }
 
 double Executor::number(uint32_t buffer) const {

@@ -55,8 +55,11 @@ class Executor {
 
   // One run, whatever is stored. `step` keys the random streams, as does `seed`. Throws RuntimeFailure (data) for an index out of range.
   void run(uint64_t seed, uint64_t step);
-  // Launches `first` to `last`, as parts of one run. What is stored is stored with the part that makes it.
+  // Launches `first` to `last`, as parts of one run; then what is copied to where it is stored of what they make.
   void run_launches(size_t first, size_t last, uint64_t seed, uint64_t step);
+  void store_copies(size_t first, size_t last);
+  // What is not finite of the numbers that launches before this one have made for a look.
+  NonFinite fault_before(size_t launch) const;
   // As run, but it ends before it stores what is not finite; `guard` is of the same program.
   NonFinite run_while_finite(uint64_t seed, uint64_t step, StepGuard& guard);
   // All launches, as long as `goes_on` says so after one; false when it did not, and values that are stored after the last launch are

@@ -32,9 +32,7 @@ NonFinite StepGuard::look(size_t launch, const Read& read) {
     if (looked_[i] || check.launch >= static_cast<int64_t>(launch)) continue;
     looked_[i] = true;
     if (check.launch >= 0 && program_.launches[static_cast<size_t>(check.launch)].when == LaunchWhen::unbounded && bounded_) continue;
-    const double number = read(check.buffer);
-    const bool good = check.means == NonFinite::state ? !std::isnan(number) : std::isfinite(number);
-    if (!good && fault == NonFinite::nothing) fault = check.means;
+    if (!is_as_it_must_be(check.means, read(check.buffer)) && fault == NonFinite::nothing) fault = check.means;
   }
   return fault;
 }

@@ -91,13 +91,22 @@ void HostRun::begin() {
   in_queue_.assign(plan_.collectives.size(), 0);
   times.compute_s.assign(plan_.steps.size(), 0);
   times.collective_s.assign(plan_.collectives.size(), 0);
+  computed_ = 0;
 }
 
-void HostRun::run_steps(size_t first, size_t last, uint64_t seed, uint64_t step, std::unique_lock<std::mutex>& computing) {
+void HostRun::store_copies() {
+  for (Executor& executor : executors_) executor.store_copies(0, executor.program().launches.size());
+}
+
+NonFinite HostRun::run_steps(size_t first, size_t last, uint64_t seed, uint64_t step, std::unique_lock<std::mutex>& computing) {
   CollectiveQueue& queue = machine_.queue;
   for (size_t i = first; i < last; ++i) {
     const DeviceStep& s = plan_.steps[i];
-    if (s.act != DeviceAct::compute && plan_.collectives[s.index].mesh_axis == stages_) {
+    if (s.act == DeviceAct::agree) {
+      if (const NonFinite fault = agree(computing); fault != NonFinite::nothing) return fault;
+      continue;
+    }
+    if (is_collectives(s) && plan_.collectives[s.index].mesh_axis == stages_) {
       const MeshCollective& c = plan_.collectives[s.index];
       // At its wait: then that of a collective that makes the term is over.
       for (int64_t d = 0; s.act == DeviceAct::wait && is_microbatch_sum(c) && d < held(); ++d) add_to_sum(c, d);
@@ -110,13 +119,28 @@ void HostRun::run_steps(size_t first, size_t last, uint64_t seed, uint64_t step,
     compute(s, seed, step);
     times.compute_s[i] += elapsed_s(start);
   }
+  return NonFinite::nothing;
+}
+
+// Behind all collectives that were started, whose order is that of all processes: what they make is looked at, too.
+NonFinite HostRun::agree(std::unique_lock<std::mutex>& computing) {
+  NonFinite fault = NonFinite::nothing;
+  const uint32_t number = machine_.queue.start([&] {
+    for (const Executor& executor : executors_)
+      if (fault == NonFinite::nothing) fault = executor.fault_before(computed_);
+    fault = static_cast<NonFinite>(engine_.agree(static_cast<uint8_t>(fault)));
+  });
+  machine_.queue.wait(number, computing);
+  return fault;
 }
 
 void HostRun::compute(const DeviceStep& step, uint64_t seed, uint64_t number) {
   for (int64_t d = 0; d < held(); ++d) {
     working_ = engine_.first() + d;
     executors_[static_cast<size_t>(d)].run_launches(step.first, step.last, seed, number);
+    if (!plan_.in_place) executors_[static_cast<size_t>(d)].store_copies(step.first, step.last);
   }
+  computed_ = step.last;
 }
 
 void HostRun::add_to_sum(const MeshCollective& sum, int64_t d) {
@@ -164,14 +188,16 @@ HostDevices::HostDevices(const MeshPlan& plan, std::shared_ptr<HostMachine> mach
     : machine_(std::move(machine)),
       run_(plan, *machine_, machine_->engine, machine_->working, DeviceMemory(plan, machine_->engine.held())) {}
 
-void HostDevices::run(uint64_t seed, uint64_t step) {
+NonFinite HostDevices::run(uint64_t seed, uint64_t step) {
+  NonFinite fault = NonFinite::nothing;
   run_.begin();
   const auto begin = StepClock::now();
   for (const ValueCopy& snapshot : run_.plan().snapshots) run_.copy(snapshot.from, snapshot.to);
   std::unique_lock computing(machine_->lent.computing());
   machine_->queue.begin();
   try {
-    run_.run_steps(0, run_.plan().steps.size(), seed, step, computing);
+    fault = run_.run_steps(0, run_.plan().steps.size(), seed, step, computing);
+    if (run_.plan().in_place && fault == NonFinite::nothing) run_.store_copies();
   } catch (...) {
     computing.unlock();
     machine_->engine.give_up();
@@ -180,6 +206,7 @@ void HostDevices::run(uint64_t seed, uint64_t step) {
   }
   sent_ = run_.sent, times_ = run_.times;
   times_.all_s = elapsed_s(begin);
+  return fault;
 }
 
 }  // namespace einc

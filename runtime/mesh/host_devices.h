@@ -67,8 +67,9 @@ class HostRun {
   const DeviceMemory& memory() const { return memory_; }
   void copy(uint32_t value, uint32_t target);
   void begin();  // of a run
-  // Steps `first` to `last`. `computing`: of the machine's threads.
-  void run_steps(size_t first, size_t last, uint64_t seed, uint64_t step, std::unique_lock<std::mutex>& computing);
+  // Steps `first` to `last`, or up to where processes agree that something is not finite. `computing`: of the machine's threads.
+  NonFinite run_steps(size_t first, size_t last, uint64_t seed, uint64_t step, std::unique_lock<std::mutex>& computing);
+  void store_copies();                          // of a plan in place, behind the last step
   int64_t working() const { return working_; }  // the device that a step is computed for
   bool holds_numbers(uint32_t value) const;
   // `old`: of a plan of the same devices.
@@ -82,6 +83,7 @@ class HostRun {
   int64_t held() const { return engine_.held(); }
   bool holds_numbers(int64_t d, uint32_t value) const;
   void compute(const DeviceStep& step, uint64_t seed, uint64_t number);
+  NonFinite agree(std::unique_lock<std::mutex>& computing);
   void add_to_sum(const MeshCollective& sum, int64_t d);
   void carry_out(uint32_t number);
 
@@ -93,6 +95,7 @@ class HostRun {
   std::deque<Executor> executors_;  // by device
   std::vector<uint32_t> in_queue_;  // by collective
   int64_t working_ = 0;
+  uint32_t computed_ = 0;  // launches of the run
 };
 
 class HostDevices : public PartDevices {
@@ -102,7 +105,7 @@ class HostDevices : public PartDevices {
   std::byte* place(int64_t d, uint32_t value) override { return run_.at(d, value); }
   const std::byte* read(int64_t d, uint32_t value, std::vector<std::byte>&) const override { return run_.at(d, value); }
   void copy(uint32_t value, uint32_t target) override { run_.copy(value, target); }
-  void run(uint64_t seed, uint64_t step) override;
+  NonFinite run(uint64_t seed, uint64_t step) override;
   int64_t failing_device() const override { return run_.working(); }
   bool holds_numbers(uint32_t value) const override { return run_.holds_numbers(value); }
   bool may_store(uint32_t value, uint32_t old) const override { return run_.may_store(value, run_, old); }

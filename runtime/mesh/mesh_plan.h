@@ -92,7 +92,8 @@ struct MeshPlan {
   std::vector<MeshResult> outputs;
   std::vector<std::pair<std::string, MeshResult>> gradients;  // by path of the param
   std::vector<MeshUpdate> updates;
-  int64_t loss = -1;  // value
+  bool in_place = false;  // launches store what updates take, once devices agree; what has a value of its own is copied behind the last
+  int64_t loss = -1;      // value
   // Of stages: then there are neither code nor steps here, and values are those of their plans that have a place outside.
   std::shared_ptr<const PipelinePlan> pipeline{};
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Nothing is stored before all processes agree that all is finite.
+// Nothing is stored before all processes agree that all is finite: here, or as a plan in place has devices do.
 #include "runtime/mesh/mesh_runner.h"
 
 #include <algorithm>
@@ -31,7 +31,7 @@ void MeshRunner::store(RunningPart& part) {
   for (const MeshUpdate& update : plan.updates) written(plan.sources[update.source].source);
   for (const MeshUpdate& update : plan.updates) {
     const MeshSource& target = plan.sources[update.source];
-    part.devices->copy(update.value, target.value);
+    if (update.value != target.value) part.devices->copy(update.value, target.value);
     whole(target.source).fresh = false;
     part.fresh[update.source] = true;
   }
@@ -45,13 +45,14 @@ void MeshRunner::store(RunningPart& part) {
 NonFinite MeshRunner::run_while_finite(Part which, uint64_t seed, uint64_t step) {
   RunningPart& part = *parts_[which];
   cut_out(part);
+  NonFinite fault = NonFinite::nothing;
   try {
-    part.devices->run(seed, step);
+    fault = part.devices->run(seed, step);
   } catch (const FaultyElement& found) {
     refuse_element(found, part.devices->failing_device(), which, seed, step);
   }
   results_.clear();
-  const auto fault = static_cast<NonFinite>(engine_.agree(static_cast<uint8_t>(fault_of(part))));
+  if (!part.plan.in_place) fault = static_cast<NonFinite>(engine_.agree(static_cast<uint8_t>(fault_of(part))));
   if (fault != NonFinite::nothing) return fault;
   store(part);
   if (which != Part::evaluation) last_ = which;

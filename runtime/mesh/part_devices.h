@@ -23,11 +23,12 @@ class PartDevices {
   virtual const std::byte* read(int64_t d, uint32_t value, std::vector<std::byte>& room) const = 0;
   // The target takes the value, of the same bytes, on all devices.
   virtual void copy(uint32_t value, uint32_t target) = 0;
-  // All steps. Nothing is stored. Throws RuntimeFailure: `failing_device` has a faulty element.
-  virtual void run(uint64_t seed, uint64_t step) = 0;
+  // All steps. Of a plan in place: up to where all processes agree that something is not finite, which is told; nothing is stored then.
+  // Else nothing is stored. Throws RuntimeFailure: `failing_device` has a faulty element.
+  virtual NonFinite run(uint64_t seed, uint64_t step) = 0;
   virtual int64_t failing_device() const = 0;
-  // Of the loss, a gradient or an update, as the last run made it: whether all its elements are numbers; whether it may be stored in the
-  // place of `old`: no NaN, and no infinity where the old element is finite.
+  // Of the loss, a gradient or an update that is not in place, as the last run made it: whether all its elements are numbers; whether it
+  // may be stored in the place of `old`: no NaN, and no infinity where the old element is finite.
   virtual bool holds_numbers(uint32_t value) const = 0;
   virtual bool may_store(uint32_t value, uint32_t old) const = 0;
   // What bits depend on besides the program and the processor's kind.

@@ -110,7 +110,7 @@ bool StagedDevices::may_store(uint32_t value, uint32_t old) const {
 
 // ---- a run
 
-void StagedDevices::run(uint64_t seed, uint64_t step) {
+NonFinite StagedDevices::run(uint64_t seed, uint64_t step) {
   for (Stage& s : stages_) {
     for (HostRun& slot : s.slots) slot.begin();
     for (auto& [round, once] : s.once) once.begin();
@@ -136,6 +136,7 @@ void StagedDevices::run(uint64_t seed, uint64_t step) {
     for (const auto& [round, once] : s.once) sent_.insert(sent_.end(), once.sent.begin(), once.sent.end());
   }
   times_.all_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  return NonFinite::nothing;
 }
 
 void StagedDevices::run_round(int round) {

@@ -16,7 +16,7 @@ class StagedDevices : public StagedParts {
   std::byte* place(int64_t d, uint32_t value) override;
   const std::byte* read(int64_t d, uint32_t value, std::vector<std::byte>& room) const override;
   void copy(uint32_t value, uint32_t target) override;
-  void run(uint64_t seed, uint64_t step) override;
+  NonFinite run(uint64_t seed, uint64_t step) override;
   bool holds_numbers(uint32_t value) const override;
   bool may_store(uint32_t value, uint32_t old) const override;
 

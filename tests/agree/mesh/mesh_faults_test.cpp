@@ -43,9 +43,9 @@ bool sum_over_the_other_axis(MeshPlan& plan) {
 
 void forget(MeshPlan& plan, uint32_t number) {
   plan.collectives.erase(plan.collectives.begin() + number);
-  std::erase_if(plan.steps, [&](const DeviceStep& step) { return step.act != DeviceAct::compute && step.index == number; });
+  std::erase_if(plan.steps, [&](const DeviceStep& step) { return is_collectives(step) && step.index == number; });
   for (DeviceStep& step : plan.steps)
-    if (step.act != DeviceAct::compute && step.index > number) --step.index;
+    if (is_collectives(step) && step.index > number) --step.index;
 }
 
 bool forgotten_sum(MeshPlan& plan) {

@@ -85,7 +85,7 @@ bool is_wait(const DeviceStep& step, uint32_t collective) { return step.act == D
 int64_t most_on_way(const MeshPlan& plan, CollectiveKind kind) {
   int64_t now = 0, most = 0;
   for (const DeviceStep& step : plan.steps) {
-    if (step.act == DeviceAct::compute || plan.collectives[step.index].kind != kind) continue;
+    if (!is_collectives(step) || plan.collectives[step.index].kind != kind) continue;
     const int64_t bytes = plan.values[plan.collectives[step.index].from].bytes;
     most = std::max(most, now += step.act == DeviceAct::start ? bytes : -bytes);
   }

@@ -30,10 +30,11 @@ Tensor tensor_of(const TensorView& view) {
 }
 
 // Collectives are launches of the schedule, which reads back with them.
-std::string device_schedule_problem(const Localized& local, const Bindings& dims) {
-  const DeviceProgram program = device_program(local.graph, results_of(local));
+std::string device_schedule_problem(Localized local, DeviceUpdates updates, const Bindings& dims) {
+  local.stores = updates;
+  const DeviceProgram program = device_program(local);
   if (const auto problems = verify(program.graph); !problems.empty()) return problems.front();
-  const FormedGraph formed = form_graph(program.graph, dims, RunMode::inference);
+  const FormedGraph formed = form_graph(program.graph, dims, mode_of(updates));
   const auto meetings = std::ranges::count_if(formed.list.kernels, [](const GraphKernel& k) { return k.kernel->collective; });
   if (static_cast<size_t>(meetings) != program.collectives.size()) return "a collective is no launch";
   const std::string text = print_schedule(formed.list, &formed.plan);
@@ -159,7 +160,9 @@ std::string device_graph_problem(const Graph& graph, const Bindings& dims) {
   const auto again = read_graph(text);
   if (const auto* error = std::get_if<GraphReadError>(&again)) return error->message;
   if (print_graph(std::get<Graph>(again)) != text) return "it reads back as another graph";
-  return device_schedule_problem(std::get<Localized>(made), dims);
+  for (const DeviceUpdates updates : {DeviceUpdates::apart, DeviceUpdates::in_place})
+    if (const std::string problem = device_schedule_problem(std::get<Localized>(made), updates, dims); !problem.empty()) return problem;
+  return "";
 }
 
 InterpretResult interpreted(const Graph& graph, const ProgramData& data) {

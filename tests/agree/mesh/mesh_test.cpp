@@ -112,31 +112,6 @@ TEST_CASE("mesh: on slow links, where launches run beside collectives, bits are 
   }
 }
 
-TEST_CASE("mesh: what is not finite on one device is stored on none") {
-  const Compilation c = compile_text("m.ein",
-                                     "mesh data = 3\nshard n over data\ninput x: f32[n=9]\nparam w: [n] ~ ones\nloss = sum(w * x)\n"
-                                     "minimize loss using momentum(lr = 0.1)\n",
-                                     {});
-  REQUIRE(c.graph.has_value());
-  const auto program = compile_for_mesh(*c.graph, {}, RunMode::training);
-  const ProgramData good = data_for(*c.graph, {});
-  ProgramData loss = good, moment = good;  // all devices learn of the one, one device alone of the other
-  loss.params.begin()->second.reals.back() = HUGE_VAL;
-  REQUIRE(moment.states.begin()->second.reals.size() == 9);
-  moment.states.begin()->second.reals.back() = std::nan("");
-  const std::pair<const ProgramData*, NonFinite> rows[] = {
-      {&good, NonFinite::nothing}, {&loss, NonFinite::loss}, {&moment, NonFinite::state}};
-  for (const auto& [data, wanted] : rows) {
-    ThreadTransport transport(3);
-    std::vector<NonFinite> faults(3);
-    transport.run([&](const EincTransport& end) {
-      const MeshProgram own(program->info, program->mesh(), program->parts(), &end);
-      faults[static_cast<size_t>(end.rank)] = run_on_mesh(own, data->inputs, data->params, data->states, data->options, 1).fault;
-    });
-    for (const NonFinite fault : faults) CHECK(fault == wanted);
-  }
-}
-
 // Kernels must not hold both what a collective reads and what follows from its result: the maxima and sums of a softmax over keys that are
 // split cross devices in the middle of what would be attention; one kernel of both ends of the chain below would wait for itself.
 TEST_CASE("mesh: no kernel waits for a collective that waits for it") {
