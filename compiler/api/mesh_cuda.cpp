@@ -40,7 +40,7 @@ struct CudaParts {
       plans[part] = std::move(staged.whole);
       return {};
     }
-    plans[part] = plan_mesh(graph, info, graphs.dims, DeviceUpdates::apart, compile);
+    plans[part] = plan_mesh(graph, info, graphs.dims, updates_of(part), compile);
     made.device = std::move(compiled.front());
     made.helpers = mesh_functions(*plans[part], mesh);
     return {plans[part]->bytes, made.device.program.own_bytes, made.device.workspace_bytes};
@@ -53,6 +53,7 @@ struct CudaParts {
       return count({device.values.bytes, formed.plan.own_bytes + besides.bytes, besides.shared});
     };
     if (options.scheduling.memory_limit) options.scheduling.memory_limit->of_device = bytes;
+    options.mode = mode_of(local.stores);
     const auto text = compile_for_cuda(program.graph, dims_of_part(*graphs.parts[part], part, graphs.dims), options);
     std::vector<LaunchPlaces> places = launch_places(text->executable);
     DevicePlan device = plan_device(local, program, dims, text->view(), places);
@@ -78,7 +79,6 @@ std::shared_ptr<const CudaMeshProgram> cuda_mesh_program(const ProgramGraphs& gr
   if (limit && has_stages(graphs)) throw Error(ErrorKind::program, "stages are not run under a limit of memory yet: reports predict them");
   CudaOptions options;
   options.gpu = cuda::Gpu::get().shape();
-  options.mode = RunMode::inference;
   options.attention = cuda::AttentionLibrary::get();
   options.scheduling = scheduling;
   options.scheduling.memory_limit.reset();

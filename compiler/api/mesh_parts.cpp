@@ -142,16 +142,6 @@ class PlanMaker {
     for (uint32_t b = 0; b < code.buffers.size(); ++b)
       if (const ExecutableBuffer& buffer = code.buffers[b]; is_source(buffer.role) && !known.contains(b))
         plan_.code.bound.push_back({b, value_of(declared[static_cast<size_t>(buffer.role)].at(buffer.name))});
-    leave_copies_of_collectives(program);
-  }
-
-  // What a collective makes is no launch's to store.
-  void leave_copies_of_collectives(const DeviceProgram& program) {
-    std::unordered_set<uint32_t> made;
-    const Executable& code = plan_.code.compute.program;
-    for (size_t i = 0; i < program.values.size(); ++i)
-      if (is_collective(local_.graph[program.values[i]].op)) made.insert(code.outputs[i].buffer);
-    std::erase_if(plan_.code.compute.program.copies, [&](const BufferCopy& copy) { return made.contains(copy.value); });
   }
 
   void collective(NodeId id) {

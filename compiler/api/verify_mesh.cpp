@@ -76,8 +76,8 @@ class MeshVerifier {
     if (step.first != computed_) fail(fmt::format("launches go on with {}", step.first));
     computed_ = step.last;
     const std::vector<Launch>& launches = plan_.code.compute.program.launches;
-    for (uint32_t l = step.first; l < step.last; ++l)
-      if (launches[l].when == LaunchWhen::checked) store(l);
+    for (uint32_t l = 0; l < launches.size(); ++l)
+      if (launches[l].when == LaunchWhen::checked && may_run(plan_.code, step, l)) store(l);
     for (uint32_t l = 0; l < launches.size(); ++l)
       for (size_t b = 0; may_run(plan_.code, step, l) && b < launches[l].buffers.size(); ++b) {
         const auto at = value_of_.find(launches[l].buffers[b]);
@@ -89,6 +89,10 @@ class MeshVerifier {
       }
   }
 
+  int64_t last_place(int64_t launch) const {
+    return launch < 0 || plan_.code.places.empty() ? launch : plan_.code.places[static_cast<size_t>(launch)].last;
+  }
+
   // All that was started is over.
   void agree() {
     agreed_ = computed_;
@@ -98,7 +102,7 @@ class MeshVerifier {
   // What looks have been made of before it stores is agreed on.
   void store(uint32_t launch) {
     for (const CheckedNumber& look : looks_)
-      if (look.launch < launch && look.launch >= agreed_)
+      if (look.launch < launch && last_place(look.launch) >= agreed_)
         fail(fmt::format("launch {} stores before devices agree on launch {}", launch, look.launch));
   }
 

@@ -62,6 +62,7 @@ enum class ReduceFn : uint8_t { sum, max, min, prod, any, all, logsumexp };
 // bits: whole numbers of 31 bits. gumbel: what makes an argmax draw from its logits.
 enum class RandomKind : uint8_t { uniform, normal, keep_mask, bits, gumbel };
 enum class Phase : uint8_t { forward, backward, optimizer };
+inline constexpr size_t kPhases = 3;
 enum class Direction : uint8_t { forward, reverse };
 
 std::string_view to_string(Op op);

@@ -179,11 +179,12 @@ class Assembler {
     for (const Update& g : graph.gradients)
       if (plan_.buffers[g.value.index].place != BufferPlace::none && graph_.live[g.value.index])
         program_.gradients.push_back({name_of(g.target), buffer_of_root(g.value)});
+    // What a collective makes is no launch's to store.
     for (const Update& u : graph.updates) {
       const BufferPlan::Buffer& value = plan_.buffers[u.value.index];
       if (!graph_.live[u.value.index] || value.place == BufferPlace::none) continue;
       const bool there = plan_.holder(u.value) == u.target;
-      if (!there) program_.copies.push_back({buffer_of_root(u.value), buffer_of(u.target)});
+      if (!there && !is_collective(graph_[u.value].op)) program_.copies.push_back({buffer_of_root(u.value), buffer_of(u.target)});
     }
   }
 

@@ -87,6 +87,10 @@ double FewIterations::whole(std::span<const double> of_samples) const {
   return sum;
 }
 
+double FewIterations::whole_of_last(double second, double folding) const {
+  return folding + static_cast<double>(more_[0] - 2) * (folding - second);
+}
+
 Rational FewIterations::whole(std::span<const Rational> of_samples) const {
   Rational sum = of_samples[0];
   for (size_t i = 0; i < more_.size(); ++i) sum = sum + Rational(more_[i]) * (of_samples[i + 1] - of_samples[0]);

@@ -26,6 +26,8 @@ class FewIterations {
   // What the whole program takes, from what the samples do, in their order.
   double whole(std::span<const double> of_samples) const;
   Rational whole(std::span<const Rational> of_samples) const;
+  // Of one loop left short, what grows evenly only from the second sample on: by that one and the folding program, which has one more.
+  double whole_of_last(double second, double folding) const;
 
  private:
   std::vector<Name> counts_;

@@ -33,10 +33,32 @@ std::optional<WayScheduler::Part> WayScheduler::measure(Micro micro, size_t samp
   const auto* partitioned = std::get_if<Partitioned>(&made);
   if (!partitioned) return std::nullopt;
   const MeshReport report = mesh_report(graph, *partitioned, given, &device_);
-  const auto step = mesh_step(*partitioned, given, plan_, {}, updates_on(device_.target), &device_, report.collective_s);
+  const auto step = mesh_step(*partitioned, given, plan_, {}, &device_, report.collective_s);
   if (!step || !step->line || !report.time_s || !report.bytes.value) return std::nullopt;
-  return Part{step->line->compute_s, step->line->end_s - step->line->compute_s, static_cast<double>(step->peak()),
-              *report.bytes.value,   report.flops.value.value_or(Rational(0)),  sent_kinds(report)};
+  Part part{step->line->compute_s,
+            step->line->end_s - step->line->compute_s,
+            static_cast<double>(step->peak()),
+            *report.bytes.value,
+            report.flops.value.value_or(Rational(0)),
+            sent_kinds(report),
+            {},
+            {}};
+  part.values.all = static_cast<double>(step->values), part.working.all = static_cast<double>(step->working);
+  std::ranges::copy(step->alive, part.values.in_use.begin());
+  std::ranges::copy(step->in_use, part.working.in_use.begin());
+  return part;
+}
+
+double WayScheduler::whole_of(const std::vector<Part>& samples, const Part& largest, Part::Held Part::*held) const {
+  Part::Held whole;
+  for (size_t phase = 0; phase < kPhases; ++phase) {
+    std::vector<double> values;
+    for (const Part& sample : samples) values.push_back((sample.*held).in_use[phase]);
+    // What is on its way of two layers' gradients is less than that in the first sample.
+    whole.in_use[phase] = samples.size() == 2 ? programs_.few().whole_of_last(values[1], (largest.*held).in_use[phase])
+                                              : programs_.few().whole(std::span<const double>(values));
+  }
+  return whole.most_in_use() + (largest.*held).all - (largest.*held).most_in_use();
 }
 
 PartitionedProgram WayScheduler::folding(const MeshWay& way) {
@@ -74,10 +96,15 @@ std::optional<WayScheduler::Part> WayScheduler::measure_whole(Micro micro, const
   };
   Part all{whole([](Part& p) { return p.work; }),
            std::max(0.0, whole([](Part& p) { return p.exposed; })),  // less with each iteration, down to nothing
-           whole([](Part& p) { return p.held; }),
+           0,
            whole([](Part& p) { return p.bytes; }),
            whole([](Part& p) { return p.flops; }),
+           {},
+           {},
            {}};
+  const auto folding = programs_.count() == 2 ? measure(micro, programs_.count(), way) : parts.back();
+  if (!folding) return std::nullopt;
+  all.held = whole_of(parts, *folding, &Part::values) + whole_of(parts, *folding, &Part::working);
   for (const SentKind& kind : kinds) {
     SentKind& made = of_kind(all.sent, kind);
     made.bytes = whole([&](Part& p) { return of_kind(p.sent, kind).bytes; });

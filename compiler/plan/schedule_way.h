@@ -3,6 +3,8 @@
 // timed one by one, as the report of the same program with these lines has it (report/communication.h, mesh_step.h). Done for few
 // iterations of the loops, and told for all.
 #pragma once
+#include <algorithm>
+#include <array>
 #include <optional>
 #include <string>
 #include <vector>
@@ -61,7 +63,16 @@ class WayScheduler {
     double work = 0, exposed = 0, held = 0;
     Rational bytes, flops;
     std::vector<SentKind> sent;
+    // Memory: what `held` is of, and of each the most in use in each phase (MeshStep).
+    struct Held {
+      double all = 0;
+      std::array<double, kPhases> in_use{};
+      double most_in_use() const { return std::ranges::max(in_use); }
+    };
+    Held values, working;
   };
+  // Of all iterations, by what samples take: phases grow evenly, and holes are those of the largest sample.
+  double whole_of(const std::vector<Part>& samples, const Part& largest, Part::Held Part::*held) const;
   std::optional<Part> measure(Micro micro, size_t sample, const MeshWay& way);
   std::optional<Part> measure_whole(Micro micro, const MeshWay& way);
   PartitionedProgram folding(const MeshWay& way);

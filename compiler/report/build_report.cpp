@@ -114,8 +114,7 @@ class ReportBuilder {
       fill_mesh_mfu();
     }
     if (!step_ || staged) return;
-    const auto step = mesh_step(*options_.partitioned, options_.given, plan, options_.process_bytes,
-                                updates_on(device != nullptr ? device->target : DeviceTarget::cpu), device, mesh.collective_s);
+    const auto step = mesh_step(*options_.partitioned, options_.given, plan, options_.process_bytes, device, mesh.collective_s);
     if (!step) return;
     mesh.step = planned_report(*step);
     const std::optional<DeviceTimeline>& line = step->line;

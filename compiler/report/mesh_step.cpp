@@ -75,6 +75,7 @@ MeshStep device_step(const Localized& local, const Bindings& given, const PlanSt
   result.values = planned.values.bytes;
   result.working = working(step.formed->view(), step.besides);
   result.kept_values = planned.values.kept, result.kept = planned.kept;
+  result.alive = planned.values.alive, result.in_use = planned.in_use;
   result.executed = executed_work(step.formed->list).flops;
   for (const NodeId id : step.formed->recomputation.values) result.recomputed.push_back(launch_label(program.graph[id]));
   if (!device || collective_s.size() != local.collectives.size()) return result;
@@ -86,12 +87,11 @@ MeshStep device_step(const Localized& local, const Bindings& given, const PlanSt
 }
 
 std::optional<MeshStep> mesh_step(const Partitioned& partitioned, const Bindings& given, const PlanStep& plan,
-                                  const ProcessBytes& process_bytes, DeviceUpdates updates, const Device* device,
-                                  std::span<const double> collective_s) {
+                                  const ProcessBytes& process_bytes, const Device* device, std::span<const double> collective_s) {
   auto made = localize(partitioned);
   auto* local = std::get_if<Localized>(&made);
   if (!local) return std::nullopt;
-  if (!local->gradients.empty()) local->stores = updates;
+  if (!local->gradients.empty()) local->stores = DeviceUpdates::in_place;
   return device_step(*local, given, plan, process_bytes, {}, {}, device, collective_s);
 }
 

@@ -2,6 +2,7 @@
 // The step of one device of a mesh: the launches of its program as planned for the device, what it holds, and how long it takes with its
 // collectives beside them, in the order and with the waits of a run (partition/device_schedule).
 #pragma once
+#include <array>
 #include <functional>
 #include <optional>
 #include <span>
@@ -14,11 +15,6 @@
 #include "compiler/partition/localize.h"
 
 namespace einc {
-
-// GPUs have new values beside the old ones yet.
-inline DeviceUpdates updates_on(DeviceTarget target) {
-  return target == DeviceTarget::cpu ? DeviceUpdates::in_place : DeviceUpdates::apart;
-}
 
 // What a process of one device takes besides what it computes with.
 struct DeviceProcess {
@@ -41,14 +37,16 @@ struct MeshStep {
   int64_t kept_values = 0, kept = 0;     // of these two, what a stage has once for each microbatch on its way
   std::optional<DeviceTimeline> line{};  // none: there is no device, or it has no rate for a number format or no link so wide
   PhaseSeconds seconds;                  // likewise
+  // By phase the most of `values` and of `working` that is in use at once, without holes: each grows evenly with a loop's iterations, where
+  // the peak goes from one to the other.
+  std::array<int64_t, kPhases> alive{}, in_use{};
   int64_t peak() const { return values + working + process; }
 };
 
 // `collective_s`: seconds of each, in the order of collectives_of; so are exposed_s; empty: unknown. `plan` may have a limit: of the peak.
 // Nothing where a device cannot carry its part out (partition/localize).
 std::optional<MeshStep> mesh_step(const Partitioned& partitioned, const Bindings& given, const PlanStep& plan,
-                                  const ProcessBytes& process_bytes, DeviceUpdates updates, const Device* device,
-                                  std::span<const double> collective_s);
+                                  const ProcessBytes& process_bytes, const Device* device, std::span<const double> collective_s);
 
 // What a device holds of other microbatches and rounds, by what one takes.
 using HeldBesides = std::function<int64_t(int64_t microbatch)>;

@@ -21,22 +21,27 @@ int64_t count_bytes(const Type& type, const Bindings& dims) {
 }
 
 // Before what stores behind looks, where looks have been made that devices have not agreed on; behind all for looks that are left.
-std::vector<uint32_t> agreements_of(const FormedView& formed, const ValueLaunches& launches) {
+std::vector<uint32_t> agreements_of(const FormedView& formed, const ValueLaunches& launches, std::span<const LaunchPlaces> places) {
   const auto end = static_cast<uint32_t>(formed.list.kernels.size());
-  std::vector<uint32_t> looks, places;
+  const auto place_of = [&](uint32_t l) { return places.empty() ? LaunchPlaces{l, l} : places[l]; };
+  std::vector<uint32_t> looks, stores, agreements;
   for (const UpdateGuard::Check& check : formed.bound.guard.checks) {
-    const std::vector<uint32_t>& makers = launches.that_make(check.number);
-    looks.push_back(makers.empty() ? 0 : std::ranges::max(makers) + 1);
+    uint32_t made = 0;
+    for (const uint32_t l : launches.that_make(check.number)) made = std::max(made, place_of(l).last + 1);
+    looks.push_back(made);
   }
+  for (uint32_t l = 0; l < end; ++l)
+    if (formed.list.kernels[l].when == LaunchWhen::checked) stores.push_back(place_of(l).first);
   std::ranges::sort(looks);
+  std::ranges::sort(stores);
   size_t agreed = 0;
-  for (uint32_t l = 0; l < end; ++l) {
-    if (formed.list.kernels[l].when != LaunchWhen::checked || agreed == looks.size() || looks[agreed] > l) continue;
-    places.push_back(l);
-    while (agreed < looks.size() && looks[agreed] <= l) ++agreed;
+  for (const uint32_t place : stores) {
+    if (agreed == looks.size() || looks[agreed] > place) continue;
+    agreements.push_back(place);
+    while (agreed < looks.size() && looks[agreed] <= place) ++agreed;
   }
-  if (agreed < looks.size()) places.push_back(end);
-  return places;
+  if (agreed < looks.size()) agreements.push_back(end);
+  return agreements;
 }
 
 // At what collectives make themselves devices look where they agree: they start before that.
@@ -63,7 +68,7 @@ PlannedDevice planned_device(const Graph& graph, const DeviceProgram& program, c
   EINC_CHECK(outputs.size() == program.values.size(), "a device of {} values is planned with {}", program.values.size(), outputs.size());
   for (const Output& output : outputs) planned.makes.push_back(launches.that_make(output.node));
   if (!program.targets.empty()) {
-    planned.agreements = agreements_of(formed, launches);
+    planned.agreements = agreements_of(formed, launches, places);
     let_look(program, formed, planned);
   }
   for (std::vector<uint32_t>& readers : planned.reads)
@@ -87,6 +92,12 @@ constexpr int64_t kBefore = -1;  // declarations, coordinates and copies are the
 struct Lifetime {
   int64_t first = INT64_MAX, last = kBefore;
 };
+
+// Of the launch with this number, by the phase of its first node.
+size_t phase_of(const FormedView& formed, uint32_t launch) {
+  const auto last = static_cast<uint32_t>(formed.list.kernels.size()) - 1;
+  return static_cast<size_t>(formed.bound[formed.list.kernels[std::min(launch, last)].group.members.front()].origin.phase);
+}
 
 class ValuePlacer {
  public:
@@ -230,6 +241,7 @@ class ValuePlacer {
       stays.push_back(lasts_[v] ? Stays::longer : crosses && local_.graph.mesh.stages.any() ? Stays::from_forward : Stays::while_needed);
       if (stays[v] != Stays::while_needed) always(v);
     }
+    find_alive();
     const auto start = [&](size_t v) { return std::pair(stays[v], lives_[v].first); };
     std::ranges::stable_sort(by_start, {}, start);
     std::ranges::stable_sort(by_end, {}, [&](size_t v) { return lives_[v].last; });
@@ -245,6 +257,24 @@ class ValuePlacer {
       if (stays[v] == Stays::from_forward) out_.kept = arena.size() - out_.lasting;
     }
     out_.bytes = arena.size();
+  }
+
+  // The most that is needed at once in each phase, without holes.
+  void find_alive() {
+    std::vector<int64_t> change(static_cast<size_t>(end()) + 3, 0);  // by step, from kBefore on
+    for (size_t v = 0; v < bytes_.size(); ++v) {
+      if (lies_elsewhere_[v] || lives_[v].first > lives_[v].last) continue;
+      change[static_cast<size_t>(lives_[v].first - kBefore)] += bytes_[v];
+      change[static_cast<size_t>(lives_[v].last - kBefore) + 1] -= bytes_[v];
+    }
+    int64_t alive = change[0];
+    uint32_t launches = 0;
+    for (int64_t t = 0; t < end(); ++t) {
+      alive += change[static_cast<size_t>(t - kBefore)];
+      int64_t& most = out_.alive[phase_of(formed_, launches)];
+      most = std::max(most, alive);
+      if (const DeviceStep& step = schedule_.steps[static_cast<size_t>(t)]; step.act == DeviceAct::compute) launches = step.last;
+    }
   }
 
   const Localized& local_;
@@ -304,6 +334,10 @@ DevicePlan plan_device(const Localized& local, const DeviceProgram& program, con
   plan.values = ValuePlacer(local, program, dims, formed, plan.schedule, places).run();
   plan.backward = backward_begins(local, plan.planned, plan.schedule);
   plan.kept = kept_bytes(formed, plan.backward);
+  for (uint32_t l = 0; l < plan.planned.launches; ++l) {
+    int64_t& most = plan.in_use[phase_of(formed, l)];
+    most = std::max(most, formed.plan.in_use[l]);
+  }
   return plan;
 }
 

@@ -2,6 +2,7 @@
 // A device of a mesh as it is planned: between which of its launches what devices share is needed, when collectives go on, and where the
 // values lie that they move. The report's numbers, what a limit of memory counts and what runs are read off this.
 #pragma once
+#include <array>
 #include <unordered_map>
 
 #include "compiler/fuse/formed_view.h"
@@ -23,6 +24,7 @@ struct DeviceValues {
   // Of them those that outlast a run of the graph, which stand before all others, and behind them those that its backward has of its
   // forward: inputs, and what is needed on both sides of the first wait for another stage.
   int64_t lasting = 0, kept = 0;
+  std::array<int64_t, kPhases> alive{};  // the most that is needed at once, by phase
 };
 
 struct DevicePlan {
@@ -33,6 +35,7 @@ struct DevicePlan {
   // launches keep for it reaches into the memory that they work in, from the beginning. Else the end, and nothing.
   uint32_t backward = 0;
   int64_t kept = 0;
+  std::array<int64_t, kPhases> in_use{};  // of the memory that launches work in, the most in use, by phase
 };
 
 // `formed`: of the program's graph, or of one alike. `dims`: values for all. `places`: BesidePlan's.

@@ -88,13 +88,16 @@ class CudaExecutor {
   void plan_attention();
   // Of CudaExecutable::attention, those that run.
   std::vector<size_t> library_attention() const;
-  // Runs in parts of a larger one, one after another, of a program that looks at nothing: `begin_parts` before the first, outside of a
-  // capture, with the step of each; then, on the stream of the executor's place, what run number `run` begins with, launches `first` to
-  // `last`, and what it ends with. What is stored is stored with the part that makes it. Whoever has waited for all asks for faults, which
-  // throw as run.
+  // Runs in parts of a larger one, one after another: `begin_parts` before the first, outside of a capture, with the step of each; then, on
+  // the stream of the executor's place, what run number `run` begins with, launches `first` to `last`, what is copied to where it is stored
+  // of what they make, and what it ends with. Whoever has waited for all asks for faults, which throw as run; who has waited for looks,
+  // what is not finite of the numbers that launches before have made for one.
   void begin_parts(uint64_t seed, std::span<const uint64_t> steps);
   void enqueue_begin(size_t run = 0);
   void enqueue_launches(size_t first, size_t last);
+  void enqueue_copies(size_t first, size_t last);
+  void enqueue_looks(size_t before);
+  NonFinite fault_before(size_t launch);
   void enqueue_end(size_t run = 0);
   void check_parts();
   cuda::DevicePointer address(uint32_t buffer) const { return addresses_[buffer]; }

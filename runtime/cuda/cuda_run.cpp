@@ -114,14 +114,35 @@ void CudaRun::enqueue_snapshots() {
   for (const ValueCopy& snapshot : code_.plan.snapshots) enqueue_copy(snapshot.from, snapshot.to);
 }
 
+void CudaRun::enqueue_agreement(uint32_t launches) {
+  if (over_ < started_) EINC_CUDA(cuStreamWaitEvent, compute(), events_[started_ - 1].done.get(), 0);
+  over_ = started_;
+  for (CudaExecutor& executor : executors_) executor.enqueue_looks(launches);
+}
+
+NonFinite CudaRun::fault(uint32_t launches) {
+  NonFinite fault = NonFinite::nothing;
+  for (CudaExecutor& executor : executors_)
+    if (fault == NonFinite::nothing) fault = executor.fault_before(launches);
+  return fault;
+}
+
+void CudaRun::enqueue_copies() {
+  for (CudaExecutor& executor : executors_) executor.enqueue_copies(0, executor.program().launches.size());
+}
+
 void CudaRun::enqueue_steps(size_t first, size_t last) {
+  if (first == 0) started_ = over_ = 0;
   for (size_t s = first; s < last; ++s) enqueue(code_.plan.steps[s]);
 }
 
 void CudaRun::enqueue(const DeviceStep& step) {
   const cuda::Stream collectives = machine_.collectives.get();
   if (step.act == DeviceAct::compute) {
-    for (CudaExecutor& executor : executors_) executor.enqueue_launches(step.first, step.last);
+    for (CudaExecutor& executor : executors_) {
+      executor.enqueue_launches(step.first, step.last);
+      if (!code_.plan.in_place) executor.enqueue_copies(step.first, step.last);
+    }
     return;
   }
   const MeshCollective& collective = code_.plan.collectives[step.index];
@@ -134,7 +155,8 @@ void CudaRun::enqueue(const DeviceStep& step) {
     moves_.enqueue(step.index, collectives);
     if (marks_ != nullptr) marks_->mark(collectives, fmt::format("{} #{}", to_string(collective.kind), step.index));
     EINC_CUDA(cuEventRecord, events_[step.index].done.get(), collectives);
-  } else {
+    started_ = step.index + 1;
+  } else if (step.index >= over_) {
     EINC_CUDA(cuStreamWaitEvent, compute(), events_[step.index].done.get(), 0);
   }
 }

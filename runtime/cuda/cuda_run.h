@@ -55,6 +55,11 @@ class CudaRun {
   void begin(uint64_t seed, std::span<const uint64_t> steps);
   void enqueue_begin(size_t run = 0);
   void enqueue_steps(size_t first, size_t last);
+  // All that was started is over, and what devices look at of what so many launches have made lies in the host's memory: what of that is
+  // not finite, once somebody has waited.
+  void enqueue_agreement(uint32_t launches);
+  NonFinite fault(uint32_t launches);
+  void enqueue_copies();  // of a plan in place, behind the last step
   void enqueue_end(size_t run = 0);
   // Throws as CudaExecutor::check_parts: on that device of this process.
   void check(int64_t d) { executors_[static_cast<size_t>(d)].check_parts(); }
@@ -85,6 +90,7 @@ class CudaRun {
   std::deque<CudaExecutor> executors_;  // by device
   MeshMoves moves_;
   std::vector<Events> events_;           // by collective
+  uint32_t started_ = 0, over_ = 0;      // collectives of the run
   cuda::DeviceMemory terms_;             // addresses of sums over microbatches and of their terms, device by device
   std::map<uint32_t, size_t> terms_of_;  // by collective: where its first device's begin
 };

@@ -32,6 +32,20 @@ void CudaExecutor::enqueue_begin(size_t run) {
 void CudaExecutor::enqueue_launches(size_t first, size_t last) {
   for (size_t l = first; l < last; ++l)
     if (!is_collective(program().launches[l])) launch(l);
+}
+
+void CudaExecutor::enqueue_looks(size_t before) {
+  for (const CheckedNumber& check : checked_numbers(program()))
+    if (check.launch < static_cast<int64_t>(before)) read_numbers({check.buffer});
+}
+
+NonFinite CudaExecutor::fault_before(size_t launch) {
+  for (const CheckedNumber& check : checked_numbers(program()))
+    if (check.launch < static_cast<int64_t>(launch) && !is_as_it_must_be(check.means, read(check.buffer))) return check.means;
+  return NonFinite::nothing;
+}
+
+void CudaExecutor::enqueue_copies(size_t first, size_t last) {
   for (const BufferCopy& copy : program().copies)
     if (const size_t made = last_launch_of(program(), copy.value); first <= made && made < last) copy_all({copy});
 }

@@ -11,7 +11,14 @@ CudaDevices::CudaDevices(const CudaMeshCode& code, std::shared_ptr<CudaMachine> 
       marks_(marks_of(*machine_, code.plan.collectives.size())),
       run_(code, *machine_, machine_->engine, machine_->working, CudaValues(code.plan, machine_->engine.held()),
            marks_ ? &*marks_ : nullptr) {
-  add_checks();
+  uint32_t launches = 0;
+  for (size_t s = 0; s < code.plan.steps.size(); ++s) {
+    const DeviceStep& step = code.plan.steps[s];
+    if (step.act == DeviceAct::compute) launches = step.last;
+    if (step.act == DeviceAct::agree) segments_.push_back({s, launches});
+  }
+  segments_.push_back({code.plan.steps.size(), launches});
+  if (!code.plan.in_place) add_checks();
   for (uint32_t c = 0; c < code.plan.collectives.size(); ++c) {
     const MeshCollective& collective = code.plan.collectives[c];
     sent_.push_back({collective.kind, collective.mesh_axis, run_.sent_bytes(c)});
@@ -71,22 +78,36 @@ void CudaDevices::copy(uint32_t value, uint32_t target) {
 NonFinite CudaDevices::run(uint64_t seed, uint64_t step) {
   const cuda::GpuScope scope(*machine_->gpu);
   run_.begin(seed, std::array{step});
-  if (!step_.ran()) machine_->agree_on_algorithms();
-  step_.play(machine_->compute->get(), [this] { enqueue(); });
-  machine_->wait(marks_);
-  for (int64_t d = 0; d < run_.held(); ++d) {
-    failing_ = machine_->engine.first() + d;
-    run_.check(d);
+  if (!segments_.front().work.ran()) machine_->agree_on_algorithms();
+  size_t first = 0;
+  for (Segment& segment : segments_) {
+    segment.work.play(machine_->compute->get(), [&] { enqueue(first, segment); });
+    machine_->wait(marks_);
+    for (int64_t d = 0; d < run_.held(); ++d) {
+      failing_ = machine_->engine.first() + d;
+      run_.check(d);
+    }
+    if (&segment == &segments_.back()) break;
+    const auto fault = static_cast<NonFinite>(machine_->engine.agree(static_cast<uint8_t>(run_.fault(segment.launches))));
+    if (fault != NonFinite::nothing) return fault;
+    first = segment.end + 1;
   }
   return NonFinite::nothing;
 }
 
-void CudaDevices::enqueue() {
-  if (marks_) marks_->begin(machine_->compute->get());
-  run_.enqueue_begin();
-  run_.enqueue_snapshots();
-  run_.enqueue_steps(0, code_.plan.steps.size());
-  checks_.enqueue(code_.helpers, code_.helper_kernels, machine_->compute->get());
+void CudaDevices::enqueue(size_t first, const Segment& segment) {
+  if (first == 0) {
+    if (marks_) marks_->begin(machine_->compute->get());
+    run_.enqueue_begin();
+    run_.enqueue_snapshots();
+  }
+  run_.enqueue_steps(first, segment.end);
+  if (segment.end < code_.plan.steps.size())
+    run_.enqueue_agreement(segment.launches);
+  else if (code_.plan.in_place)
+    run_.enqueue_copies();
+  else
+    checks_.enqueue(code_.helpers, code_.helper_kernels, machine_->compute->get());
   run_.enqueue_end();
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A part of a program over a mesh on one GPU: from the second run on all of a step is one captured graph.
+// A part of a program over a mesh on one GPU: from the second run on what is between two agreements of its devices is one captured graph.
 #pragma once
 #include <map>
 #include <optional>
@@ -25,8 +25,15 @@ class CudaDevices : public PartDevices {
   std::string numerics() override;
 
  private:
+  // What lies between agreements: where it ends in the plan's steps, and so many launches have run by then.
+  struct Segment {
+    size_t end = 0;
+    uint32_t launches = 0;
+    CapturedWork work{};
+  };
+
   void add_checks();
-  void enqueue();
+  void enqueue(size_t first, const Segment& segment);
 
   const CudaMeshCode code_;
   std::shared_ptr<CudaMachine> machine_;
@@ -35,7 +42,7 @@ class CudaDevices : public PartDevices {
   CudaChecks checks_;
   std::map<uint32_t, size_t> check_of_;  // by value
   std::vector<std::byte> placed_;
-  CapturedWork step_;
+  std::vector<Segment> segments_;
   int64_t failing_ = 0;
 };
 

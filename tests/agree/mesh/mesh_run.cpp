@@ -199,8 +199,8 @@ std::string wrong_run(const std::string& text, uint64_t seed, const CompileForMe
     return std::string("program: ") + error.what();
   }
   const MeshRun run = run_on_mesh(*program, given->inputs, given->params, given->states, given->options, 1);
-  if (counted_bytes(run.sent) != foretold_bytes(given->graph, {})) return "bytes: not those foretold";
   if (run.fault != NonFinite::nothing) return "";
+  if (counted_bytes(run.sent) != foretold_bytes(given->graph, {})) return "bytes: not those foretold";
   const std::string certain = certain_difference(*given, run.values);
   return certain.empty() ? "" : "value: " + certain;
 }
