@@ -170,6 +170,45 @@ TEST_CASE("micro-batches, clipping and user-written optimizers are looked at too
   }
 }
 
+// What is looked at in parts by devices that agree before they store.
+TEST_CASE("over a mesh a step ends where it ends without one, and with the same words") {
+  const std::string root = "param w: [d] ~ ones\nloss = mean(sqrt(abs(w * x)))\nminimize loss using ";
+  const std::string square = "param w: [d] ~ ones\nloss = mean((w * x)^2)\nminimize loss using sgd(lr = 0.1)\n";
+  struct Case {
+    std::string program;
+    std::vector<float> rows;
+    std::vector<std::string> more;
+  };
+  const std::vector<float> ones(30, 1);
+  const Case cases[] = {{root + "sgd(lr = 2)\n", with_a_zero(), {}},
+                        {root + "sgd(lr = 2)\n", with_a_zero(), {"--accumulate=2"}},
+                        {root + "adamw(lr = 0.5, clip_norm = 1)\n", with_a_zero(), {}},
+                        {"state s: [d] ~ constant(2)\ns <- sqrt(s - 1)\n" + square, ones, {}},
+                        {"state largest: [d] ~ constant(-inf)\nlargest <- max(largest, sum(x, n))\n" + square, ones, {}}};
+  for (const Case& c : cases) {
+    const Rows rows(model(c.program), c.rows);
+    CAPTURE(c.program);
+    for (const char* target : {"--target=cpu", "--target=cuda"}) {
+      CAPTURE(target);
+      const auto train = [&](std::vector<std::string> mesh) {
+        mesh.insert(mesh.end(), {"--steps=4", "-Dn=2"});
+        mesh.insert(mesh.end(), c.more.begin(), c.more.end());
+        return rows.train(target, mesh);
+      };
+      const Ran whole = train({});
+      CHECK(whole.status == (c.program.find("largest") == std::string::npos ? 5 : 0));
+      const size_t steps = rows.steps();
+      for (const char* shard : {"--shard=n=data", "--shard=n=data; states=data"}) {
+        CAPTURE(shard);
+        const Ran ran = train({"--mesh=data=2", shard});
+        CHECK(ran.status == whole.status);
+        CHECK(ran.errors == whole.errors);
+        CHECK(rows.steps() == steps);
+      }
+    }
+  }
+}
+
 TEST_CASE("the reference runs the program as written") {
   // What the softmax of a row of -inf is made of is told of by the other targets.
   const Rows rows(model("param w: [d] ~ zeros\nloss = mean(softmax(log(w * x), d))\nminimize loss using adamw(lr = 0.5)\n"));
