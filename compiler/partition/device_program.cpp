@@ -184,13 +184,14 @@ bool is_stored_by_launches(const Graph& graph, NodeId value) {
 
 std::vector<NodeId> results_of(const Localized& local) {
   std::vector<NodeId> results;
-  for (const auto* list : {&local.outputs, &local.updates, &local.gradients})
-    for (const DeviceValue& value : *list) {
-      const bool stored =
-          list == &local.updates && local.stores == DeviceUpdates::in_place && is_stored_by_launches(local.graph, value.node);
-      if (value.node.valid() && !stored) results.push_back(value.node);
-    }
-  if (local.loss.node.valid()) results.push_back(local.loss.node);
+  const auto add = [&](const DeviceValue& value) {
+    if (value.node.valid()) results.push_back(value.node);
+  };
+  for (const DeviceValue& output : local.outputs) add(output);
+  for (const DeviceValue& update : local.updates)
+    if (local.stores == DeviceUpdates::apart || !is_stored_by_launches(local.graph, update.node)) add(update);
+  for (const DeviceValue& gradient : local.gradients) add(gradient);
+  add(local.loss);
   return results;
 }
 

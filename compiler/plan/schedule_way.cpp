@@ -35,21 +35,21 @@ std::optional<WayScheduler::Part> WayScheduler::measure(Micro micro, size_t samp
   const MeshReport report = mesh_report(graph, *partitioned, given, &device_);
   const auto step = mesh_step(*partitioned, given, plan_, {}, &device_, report.collective_s);
   if (!step || !step->line || !report.time_s || !report.bytes.value) return std::nullopt;
-  Part part{step->line->compute_s,
-            step->line->end_s - step->line->compute_s,
-            static_cast<double>(step->peak()),
-            *report.bytes.value,
-            report.flops.value.value_or(Rational(0)),
-            sent_kinds(report),
-            {},
-            {}};
-  part.values.all = static_cast<double>(step->values), part.working.all = static_cast<double>(step->working);
-  std::ranges::copy(step->alive, part.values.in_use.begin());
-  std::ranges::copy(step->in_use, part.working.in_use.begin());
-  return part;
+  const auto held = [](int64_t all, const std::array<int64_t, kPhases>& in_use) {
+    Part::Held bytes{static_cast<double>(all)};
+    std::ranges::copy(in_use, bytes.in_use.begin());
+    return bytes;
+  };
+  return Part{step->line->compute_s,
+              step->line->end_s - step->line->compute_s,
+              held(step->values, step->alive),
+              held(step->working, step->in_use),
+              *report.bytes.value,
+              report.flops.value.value_or(Rational(0)),
+              sent_kinds(report)};
 }
 
-double WayScheduler::whole_of(const std::vector<Part>& samples, const Part& largest, Part::Held Part::*held) const {
+WayScheduler::Part::Held WayScheduler::whole_of(const std::vector<Part>& samples, const Part& largest, Part::Held Part::*held) const {
   Part::Held whole;
   for (size_t phase = 0; phase < kPhases; ++phase) {
     std::vector<double> values;
@@ -58,7 +58,8 @@ double WayScheduler::whole_of(const std::vector<Part>& samples, const Part& larg
     whole.in_use[phase] = samples.size() == 2 ? programs_.few().whole_of_last(values[1], (largest.*held).in_use[phase])
                                               : programs_.few().whole(std::span<const double>(values));
   }
-  return whole.most_in_use() + (largest.*held).all - (largest.*held).most_in_use();
+  whole.all = whole.most_in_use() + (largest.*held).all - (largest.*held).most_in_use();
+  return whole;
 }
 
 PartitionedProgram WayScheduler::folding(const MeshWay& way) {
@@ -94,17 +95,15 @@ std::optional<WayScheduler::Part> WayScheduler::measure_whole(Micro micro, const
     for (Part& part : parts) values.push_back(of(part));
     return few.whole(std::span<const std::decay_t<decltype(of(parts[0]))>>(values));
   };
-  Part all{whole([](Part& p) { return p.work; }),
-           std::max(0.0, whole([](Part& p) { return p.exposed; })),  // less with each iteration, down to nothing
-           0,
-           whole([](Part& p) { return p.bytes; }),
-           whole([](Part& p) { return p.flops; }),
-           {},
-           {},
-           {}};
   const auto folding = programs_.count() == 2 ? measure(micro, programs_.count(), way) : parts.back();
   if (!folding) return std::nullopt;
-  all.held = whole_of(parts, *folding, &Part::values) + whole_of(parts, *folding, &Part::working);
+  Part all{whole([](Part& p) { return p.work; }),
+           std::max(0.0, whole([](Part& p) { return p.exposed; })),  // less with each iteration, down to nothing
+           whole_of(parts, *folding, &Part::values),
+           whole_of(parts, *folding, &Part::working),
+           whole([](Part& p) { return p.bytes; }),
+           whole([](Part& p) { return p.flops; }),
+           {}};
   for (const SentKind& kind : kinds) {
     SentKind& made = of_kind(all.sent, kind);
     made.bytes = whole([&](Part& p) { return of_kind(p.sent, kind).bytes; });
@@ -123,7 +122,7 @@ std::optional<ScheduledWay> WayScheduler::schedule(const MeshWay& way) {
   const auto add = [&](Micro micro, int64_t times) {
     const auto part = measure_whole(micro, way);
     if (!part) return false;
-    planned = std::max(planned, part->held);
+    planned = std::max(planned, part->held());
     scheduled.seconds.work += static_cast<double>(times) * part->work;
     scheduled.seconds.exposed += static_cast<double>(times) * part->exposed;
     scheduled.bytes = scheduled.bytes + Rational(times) * part->bytes;

@@ -60,19 +60,20 @@ class WayScheduler {
 
  private:
   struct Part {
-    double work = 0, exposed = 0, held = 0;
-    Rational bytes, flops;
-    std::vector<SentKind> sent;
-    // Memory: what `held` is of, and of each the most in use in each phase (MeshStep).
+    // Bytes of memory, and the most of them in use in each phase (MeshStep).
     struct Held {
       double all = 0;
       std::array<double, kPhases> in_use{};
       double most_in_use() const { return std::ranges::max(in_use); }
     };
+    double work = 0, exposed = 0;
     Held values, working;
+    Rational bytes, flops;
+    std::vector<SentKind> sent;
+    double held() const { return values.all + working.all; }
   };
   // Of all iterations, by what samples take: phases grow evenly, and holes are those of the largest sample.
-  double whole_of(const std::vector<Part>& samples, const Part& largest, Part::Held Part::*held) const;
+  Part::Held whole_of(const std::vector<Part>& samples, const Part& largest, Part::Held Part::*held) const;
   std::optional<Part> measure(Micro micro, size_t sample, const MeshWay& way);
   std::optional<Part> measure_whole(Micro micro, const MeshWay& way);
   PartitionedProgram folding(const MeshWay& way);

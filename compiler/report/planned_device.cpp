@@ -67,14 +67,13 @@ PlannedDevice planned_device(const Graph& graph, const DeviceProgram& program, c
   const std::vector<Output>& outputs = formed.bound.graph.outputs;
   EINC_CHECK(outputs.size() == program.values.size(), "a device of {} values is planned with {}", program.values.size(), outputs.size());
   for (const Output& output : outputs) planned.makes.push_back(launches.that_make(output.node));
-  if (!program.targets.empty()) {
-    planned.agreements = agreements_of(formed, launches, places);
-    let_look(program, formed, planned);
-  }
   for (std::vector<uint32_t>& readers : planned.reads)
     for (uint32_t& l : readers) l = places.empty() ? l : places[l].first;
   for (std::vector<uint32_t>& makers : planned.makes)
     for (uint32_t& l : makers) l = places.empty() ? l : places[l].last;
+  if (program.targets.empty()) return planned;
+  planned.agreements = agreements_of(formed, launches, places);
+  let_look(program, formed, planned);
   return planned;
 }
 
@@ -137,6 +136,7 @@ class ValuePlacer {
     lives_[value].last = std::max(lives_[value].last, step);
   }
   int64_t end() const { return static_cast<int64_t>(schedule_.steps.size()); }
+  LaunchPlaces places_of(uint32_t launch) const { return places_.empty() ? LaunchPlaces{launch, launch} : places_[launch]; }
   void always(size_t value) { need(value, kBefore), need(value, end()); }
 
   void declare() {
@@ -167,11 +167,12 @@ class ValuePlacer {
       if (const DeviceStep& step = schedule_.steps[static_cast<size_t>(t)];
           is_collectives(step) && local_.graph[schedule_.collectives[step.index]].operands[0] == update.target)
         return false;
-    return std::ranges::all_of(launches_.that_touch(formed_.place_of(target)),
-                               [&](uint32_t l) { return formed_.list.kernels[l].kernel->collective || step_of_[l] < start; });
+    return std::ranges::all_of(launches_.that_touch(formed_.place_of(target)), [&](uint32_t l) {
+      return formed_.list.kernels[l].kernel->collective || step_of_[places_of(l).last] < start;
+    });
   }
 
-  // Values that the plan has found to be one, there is one of. What launches store lies where the old values do.
+  // Values that the plan has found to be one, there is one of; so it is with an old value and the new one that takes its place.
   void name_values() {
     for (size_t u = 0; u < program_.targets.size(); ++u) {
       const Update& update = local_.graph.updates[u];
@@ -201,7 +202,7 @@ class ValuePlacer {
     }
     for (size_t v = 0; v < launches.size(); ++v)
       for (const uint32_t l : launches[v]) {
-        const LaunchPlaces at = places_.empty() ? LaunchPlaces{l, l} : places_[l];
+        const LaunchPlaces at = places_of(l);
         need(v, step_of_[at.first]), need(v, step_of_[at.last]);
       }
   }

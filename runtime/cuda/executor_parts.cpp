@@ -40,9 +40,7 @@ void CudaExecutor::enqueue_looks(size_t before) {
 }
 
 NonFinite CudaExecutor::fault_before(size_t launch) {
-  for (const CheckedNumber& check : checked_numbers(program()))
-    if (check.launch < static_cast<int64_t>(launch) && !is_as_it_must_be(check.means, read(check.buffer))) return check.means;
-  return NonFinite::nothing;
+  return einc::fault_before(program(), launch, [this](uint32_t buffer) { return read(buffer); });
 }
 
 void CudaExecutor::enqueue_copies(size_t first, size_t last) {

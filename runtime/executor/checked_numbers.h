@@ -22,4 +22,12 @@ inline bool is_as_it_must_be(NonFinite means, double number) {
   return means == NonFinite::state ? !std::isnan(number) : std::isfinite(number);
 }
 
+// What is not as it must be of the numbers that launches before this one make; `read(buffer)` gives them.
+template <class Read>
+NonFinite fault_before(const Executable& program, size_t launch, const Read& read) {
+  for (const CheckedNumber& check : checked_numbers(program))
+    if (check.launch < static_cast<int64_t>(launch) && !is_as_it_must_be(check.means, read(check.buffer))) return check.means;
+  return NonFinite::nothing;
+}
+
 }  // namespace einc

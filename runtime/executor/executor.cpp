@@ -150,9 +150,7 @@ void Executor::store_copies(size_t first, size_t last) {
 }
 
 NonFinite Executor::fault_before(size_t launch) const {
-  for (const CheckedNumber& check : checked_numbers(program_))
-    if (check.launch < static_cast<int64_t>(launch) && !is_as_it_must_be(check.means, number(check.buffer))) return check.means;
-  return NonFinite::nothing;
+  return einc::fault_before(program_, launch, [this](uint32_t buffer) { return number(buffer); });
 }
 
 double Executor::number(uint32_t buffer) const {

@@ -15,11 +15,17 @@ using namespace einc;
 
 namespace {
 
+Graph graph_of(const std::string& text) {
+  const Compilation c = compile_text("m.ein", text, {});
+  REQUIRE_MESSAGE(c.graph.has_value(), text);
+  return *c.graph;
+}
+
 // Of a momentum's step over nine numbers; by the mesh's lines.
-std::string momentum_on(const std::string& lines) {
-  return lines +
-         "input x: f32[n=9]\nparam w: [n] ~ ones\nloss = sum(w * x)\n"
-         "minimize loss using momentum(lr = 0.1)\n";
+Graph momentum_on(const std::string& lines) {
+  return graph_of(lines +
+                  "input x: f32[n=9]\nparam w: [n] ~ ones\nloss = sum(w * x)\n"
+                  "minimize loss using momentum(lr = 0.1)\n");
 }
 constexpr const char* kSplit = "mesh data = 3\nshard n over data\n";
 constexpr const char* kMomentsSplit = "mesh data = 3\nshard states over data\n";  // new params are gathered
@@ -77,11 +83,10 @@ const std::string kAverage =
 TEST_CASE("mesh: what is not finite on one device is stored on none") {
   for (const char* lines : {kSplit, kMomentsSplit}) {
     INFO(std::string(lines));
-    const Compilation c = compile_text("m.ein", momentum_on(lines), {});
-    REQUIRE(c.graph.has_value());
-    const auto program = compile_for_mesh(*c.graph, {}, RunMode::training);
-    CHECK(!ended(*program, data_for(*c.graph, {})).unchanged);
-    for (const auto& [data, wanted] : faulty_data(*c.graph)) {
+    const Graph graph = momentum_on(lines);
+    const auto program = compile_for_mesh(graph, {}, RunMode::training);
+    CHECK(!ended(*program, data_for(graph, {})).unchanged);
+    for (const auto& [data, wanted] : faulty_data(graph)) {
       const Ended alone = ended(*program, data);
       CHECK(alone.fault == wanted);
       CHECK(alone.unchanged);
@@ -103,18 +108,17 @@ TEST_CASE("mesh: what is not finite on one device is stored on none") {
 TEST_CASE("mesh on a GPU: what is not finite on one device is stored on none") {
   for (const char* lines : {kSplit, kMomentsSplit}) {
     INFO(std::string(lines));
-    const Compilation c = compile_text("m.ein", momentum_on(lines), {});
-    REQUIRE(c.graph.has_value());
-    const auto program = compile_for_gpus(*c.graph, {}, RunMode::training);
+    const Graph graph = momentum_on(lines);
+    const auto program = compile_for_gpus(graph, {}, RunMode::training);
     CHECK(in_places_of_their_own(*program->parts()[Part::training]) == 0);
-    for (const auto& [data, wanted] : faulty_data(*c.graph)) {
+    for (const auto& [data, wanted] : faulty_data(graph)) {
       BoundRun run = start_on_mesh(*program, data, 1);
       for (int i = 0; i < 3; ++i) {
         const Ended end = ended_run(run);
         CHECK(end.fault == wanted);
         CHECK(end.unchanged);
       }
-      const ProgramData good = data_for(*c.graph, {});
+      const ProgramData good = data_for(graph, {});
       for (const SourceKind kind : {SourceKind::param, SourceKind::state}) {
         const TensorMap& values = kind == SourceKind::param ? good.params : good.states;
         const std::vector<TensorInfo>& list = sources_of(program->info, kind);
@@ -130,9 +134,8 @@ TEST_CASE("mesh on a GPU: what is not finite on one device is stored on none") {
 }
 
 TEST_CASE("mesh: devices that do not agree before they store are found") {
-  const Compilation c = compile_text("m.ein", momentum_on(kMomentsSplit), {});
-  REQUIRE(c.graph.has_value());
-  const auto program = compile_for_mesh(*c.graph, {}, RunMode::training);
+  const Graph graph = momentum_on(kMomentsSplit);
+  const auto program = compile_for_mesh(graph, {}, RunMode::training);
   const auto agrees = [](const DeviceStep& step) { return step.act == DeviceAct::agree; };
   REQUIRE(std::ranges::count_if(program->parts()[Part::training]->steps, agrees) == 1);
   PerPart<MeshPlan> without = program->parts(), early = program->parts();
@@ -142,7 +145,7 @@ TEST_CASE("mesh: devices that do not agree before they store are found") {
   for (const PerPart<MeshPlan>* parts : {&without, &early}) {
     CHECK(verify_mesh_plan(*(*parts)[Part::training]) != "");
     const MeshProgram spoilt(program->info, program->mesh(), *parts, nullptr);
-    CHECK(!ended(spoilt, faulty_data(*c.graph)[1].data).unchanged);
+    CHECK(!ended(spoilt, faulty_data(graph)[1].data).unchanged);
   }
 }
 
@@ -162,10 +165,9 @@ TEST_CASE("mesh: what another update reads is replaced behind it") {
   for (const char* shard : {"n over data", "n over data\nshard states over data", "n over data\nshard params over data"}) {
     const std::string text = fmt::format("mesh data = 2\nshard {}\n{}", shard, kAverage);
     CAPTURE(text);
-    const Compilation c = compile_text("m.ein", text, {});
-    REQUIRE(c.graph.has_value());
-    ProgramData data = data_for(*c.graph, {});
-    const auto program = compile_for_mesh(*c.graph, {}, RunMode::training);
-    CHECK(run_difference(*program, data, interpreted(*c.graph, data), 1e-5) == "");
+    const Graph graph = graph_of(text);
+    const ProgramData data = data_for(graph, {});
+    const auto program = compile_for_mesh(graph, {}, RunMode::training);
+    CHECK(run_difference(*program, data, interpreted(graph, data), 1e-5) == "");
   }
 }

@@ -15,6 +15,7 @@ namespace {
 constexpr DeviceStep compute(uint32_t seconds) { return {DeviceAct::compute, 0, 0, seconds}; }
 constexpr DeviceStep start(uint32_t n) { return {DeviceAct::start, n}; }
 constexpr DeviceStep wait(uint32_t n) { return {DeviceAct::wait, n}; }
+constexpr DeviceStep agree() { return {DeviceAct::agree, kNoCollective}; }
 
 double seconds_of(const DeviceStep& step) { return step.last - step.first; }
 
@@ -28,6 +29,7 @@ DeviceTimeline by_ticks(const std::vector<DeviceStep>& steps, const std::vector<
   for (;;) {
     while (busy == 0 && at < steps.size()) {
       if (steps[at].act == DeviceAct::wait && done <= steps[at].index) break;
+      if (steps[at].act == DeviceAct::agree && done < started) break;
       if (steps[at].act == DeviceAct::start) ++started;
       if (steps[at].act == DeviceAct::compute) busy = seconds_of(steps[at]);
       ++at;
@@ -58,6 +60,7 @@ TEST_CASE("timeline: as a clock has it") {
     std::vector<double> seconds;
     std::vector<uint32_t> open;
     for (int i = 0; i < 40; ++i) {
+      if (random() % 12 == 0) steps.push_back(agree());
       if (const auto act = random() % 3; act == 0) {
         steps.push_back(compute(1 + random() % 5));
       } else if (act == 1) {
