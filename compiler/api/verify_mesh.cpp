@@ -20,6 +20,7 @@ class MeshVerifier {
         looks_(plan.in_place ? checked_numbers(plan.code.compute.program) : std::vector<CheckedNumber>()),
         in_flight_(plan.values.size(), false),
         there_(plan.values.size(), false),
+        replaced_(plan.values.size(), false),
         makers_(plan.values.size(), 0) {
     for (const BoundValue& bound : plan.code.bound) {
       value_of_.emplace(bound.buffer, bound.value);
@@ -82,6 +83,9 @@ class MeshVerifier {
       for (size_t b = 0; may_run(plan_.code, step, l) && b < launches[l].buffers.size(); ++b) {
         const auto at = value_of_.find(launches[l].buffers[b]);
         if (at == value_of_.end()) continue;
+        if (const BufferRole role = plan_.code.compute.program.buffers[launches[l].buffers[b]].role;
+            replaced_[at->second] && (role == BufferRole::param || role == BufferRole::state))
+          fail(fmt::format("launch {} wants the old value {}, which a collective has replaced", l, at->second));
         if (there_[at->second])
           find(at->second, fmt::format("launch {}", l));
         else
@@ -114,6 +118,7 @@ class MeshVerifier {
     find_bytes(collective.from, name(c));
     take(collective.to);
     in_flight_[collective.to] = true;
+    replaced_[collective.to] = plan_.in_place;
   }
 
   void wait(uint32_t c) {
@@ -140,6 +145,7 @@ class MeshVerifier {
   std::unordered_map<uint32_t, uint32_t> value_of_;  // by buffer
   std::vector<bool> in_flight_;                      // by value: the result of a collective that nobody has waited for
   std::vector<bool> there_;                          // by value: something has made it
+  std::vector<bool> replaced_;                       // by value: a collective makes it; what sources held there is gone
   std::vector<uint32_t> makers_;                     // by value: so many launches make it
   uint32_t computed_ = 0;                            // launches
   uint32_t started_ = 0;

@@ -149,6 +149,25 @@ TEST_CASE("mesh: devices that do not agree before they store are found") {
   }
 }
 
+// Of a param whose new value is gathered.
+TEST_CASE("mesh: a launch that reads an old value behind what replaces it is found") {
+  const auto program = compile_for_mesh(momentum_on(kMomentsSplit), {}, RunMode::training);
+  MeshPlan plan = *program->parts()[Part::training];
+  REQUIRE(verify_mesh_plan(plan) == "");
+  Executable& code = plan.code.compute.program;
+  const auto reads = [&](const Launch& launch) {
+    return !is_collective(launch) &&
+           std::ranges::any_of(launch.buffers, [&](uint32_t b) { return code.buffers[b].role == BufferRole::param; });
+  };
+  const auto first = std::ranges::find_if(code.launches, reads);
+  REQUIRE(first != code.launches.end());
+  const Launch late = *first;
+  const auto number = static_cast<uint32_t>(code.launches.size());
+  code.launches.push_back(late);
+  plan.steps.push_back({DeviceAct::compute, 0, number, number + 1});
+  CHECK(verify_mesh_plan(plan).find("wants the old value") != std::string::npos);
+}
+
 TEST_CASE("mesh: new values lie where the old ones do") {
   for (const char* shard : {"batch=data", "batch=data; states=data", "batch=data; params=data", "heads,hidden,vocab=data"}) {
     INFO(std::string(shard));
