@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "compiler/fuse/drawn_parts.h"
 #include "compiler/fuse/reader_lists.h"
 
 namespace einc {
@@ -214,7 +215,8 @@ class Finder {
       if (free_[x.index] || found_.axes.count(x.index) > 0) continue;
       std::vector<int> there = axes_of_operand(node, k, axes);
       const Op op = graph_[x].op;
-      if (is_pair(there) && has_key(there) && (is_elementwise(op) || op == Op::contract || op == Op::random)) add(x, std::move(there));
+      const bool is_drawn = op == Op::random || is_drawn_part(graph_, x);
+      if (is_pair(there) && has_key(there) && (is_elementwise(op) || op == Op::contract || is_drawn)) add(x, std::move(there));
     }
   }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "compiler/fuse/drawn_parts.h"
 #include "compiler/ir/remap.h"
 #include "runtime/base/dtype.h"
 
@@ -113,7 +114,7 @@ bool RemadeValues::may_be_made(NodeId id) const {
   const Op op = graph_[id].op;
   if (places_.fixed[id.index]) return false;
   return op == Op::map || op == Op::cast || op == Op::contract || op == Op::random || op == Op::pad || op == Op::concat ||
-         kind_of(op) == OpKind::view;
+         kind_of(op) == OpKind::view || is_drawn_part(graph_, id);
 }
 
 // Per node: whether it is made anew. The chosen values, what lies between them and what is saved, and what readers make of them; of these,

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "compiler/fuse/drawn_parts.h"
 #include "compiler/fuse/kernel_cache.h"
 
 namespace einc {
@@ -21,6 +22,7 @@ ValuePlaces::ValuePlaces(const BoundGraph& graph, const std::vector<NodeId>& roo
       in_memory_(graph.graph.size(), false) {
   for (NodeId id : roots) is_root_[id.index] = true;
   for (NodeId id : graph.read_whole()) is_root_[id.index] = true;
+  taken_in_parts_ = find_taken_in_parts(graph, is_root_);
   find_free();
   find_readers();
   for (uint32_t i = 0; i < graph_.graph.size(); ++i)
@@ -40,7 +42,7 @@ void ValuePlaces::find_free_but_tables() {
     const bool simple =
         node.op == Op::constant || node.op == Op::iota || node.op == Op::map || node.op == Op::cast || kind_of(node.op) == OpKind::view;
     free_[i] = simple && !tables_[i] && std::all_of(node.operands.begin(), node.operands.end(), [&](NodeId x) { return free_[x.index]; });
-    const bool asked = (!graph_.where_read.empty() && graph_.where_read[i]) || is_dry_element(NodeId{i});
+    const bool asked = (!graph_.where_read.empty() && graph_.where_read[i]) || is_dry_element(NodeId{i}) || taken_in_parts_[i];
     made_where_read_[i] = !free_[i] && (asked || is_cheap(NodeId{i}));
   }
 }

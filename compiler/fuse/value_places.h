@@ -84,6 +84,7 @@ class ValuePlaces {
 
   const BoundGraph& graph_;
   std::vector<bool> is_root_, tables_, free_, made_where_read_, in_memory_;
+  std::vector<bool> taken_in_parts_;  // draws of which each reader takes a part
   ReaderLists readers_;
 };
 

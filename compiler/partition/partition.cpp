@@ -40,6 +40,7 @@ class Partitioner {
     declared_ = declared_layouts(in_, values_);
     if (!read_rules()) return problem_;
     find_wants();
+    find_drawn();
     std::vector<Layout> read;
     for (uint32_t i = 0; i < in_.size(); ++i) read.push_back(is_declared(i) ? declared_[i].read : Layout(in_.nodes[i].type.rank()));
     WaitingSums waiting = delayed_sums(in_, read, factors_, wants_, values_);
@@ -147,6 +148,20 @@ class Partitioner {
     }
   }
 
+  // Elementwise functions of random numbers, constants and indices.
+  void find_drawn() {
+    std::vector<bool> given(in_.size(), false);  // by constants and indices, or drawn
+    drawn_.resize(in_.size(), false);
+    for (uint32_t i = 0; i < in_.size(); ++i) {
+      const Node& node = in_.nodes[i];
+      const bool maps = node.op == Op::map || node.op == Op::cast;
+      given[i] = node.op == Op::constant || node.op == Op::iota || node.op == Op::random ||
+                 (maps && std::ranges::all_of(node.operands, [&](NodeId x) { return given[x.index]; }));
+      drawn_[i] =
+          maps && given[i] && std::ranges::any_of(node.operands, [&](NodeId x) { return in_[x].op == Op::random || drawn_[x.index]; });
+    }
+  }
+
   static void add_wish(Layout& want, const Layout& layout) {
     for (size_t i = 0; i < layout.axes.size(); ++i)
       for (const int m : layout.axes[i])
@@ -229,10 +244,27 @@ class Partitioner {
       const double cost = cost_to(versions[v].part.layout, target, in_.type(id));
       if (cost < least) least = cost, best = v;
     }
+    if (drawn_[id.index]) return drawn_part(id, target, phase);
     builder_.build().origin = in_[id].origin;
     if (by_phase) builder_.build().origin.phase = static_cast<Phase>(phase);
     const MeshValue part = builder_.relayout(versions[best].part, target, in_.type(id));
     versions.push_back({part, by_phase ? phase : kEveryPhase});
+    return part;
+  }
+
+  // A device makes no more of random numbers than its own part, whose numbers follow from where it is.
+  MeshValue drawn_part(NodeId id, const Layout& target, int phase) {
+    const Node& node = in_[id];
+    std::vector<MeshValue> operands;
+    for (size_t k = 0; k < node.operands.size(); ++k) {
+      Layout layout(in_.type(node.operands[k]).rank());
+      for (int a = 0; a < static_cast<int>(layout.axes.size()); ++a)
+        layout.over(a) = target.over(node.op == Op::map ? node.as<MapAttr>().maps[k][a] : a);
+      operands.push_back(laid_out(node.operands[k], layout, phase));
+    }
+    builder_.build().origin = node.origin;
+    const MeshValue part = builder_.compute(id, operands, target, {});
+    versions_[id.index].push_back({part});
     return part;
   }
 
@@ -295,6 +327,7 @@ class Partitioner {
   std::vector<std::vector<Version>> versions_;  // by node; the first is what the node is
   std::vector<Assembly> spread_;                // by node: params, and their casts
   std::unordered_map<uint32_t, Layout> read_;   // of those that are spread
+  std::vector<bool> drawn_;                     // by node
   std::unordered_map<uint32_t, NodeId> whole_;  // declarations in the new graph
   NoPartition problem_;
 };

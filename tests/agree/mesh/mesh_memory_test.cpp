@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "compiler/pipeline/pipeline.h"
+#include "runtime/mesh/host_devices.h"
 #include "tests/agree/mesh/mesh_run.h"
 
 using namespace einc;
@@ -188,4 +189,24 @@ TEST_CASE("mesh: attention whose heads are split stores no weights: memory grows
     CHECK(static_cast<double>(whole.planned) < 2.1 * static_cast<double>(half.planned));
     CHECK(whole.largest < int64_t{1024} * 1024 * 4);  // weights of one head
   }
+}
+
+// The numbers are those of the whole batch, of which a device makes its part.
+TEST_CASE("mesh: of what a dropout draws a device makes its own part: memory does not grow with the devices") {
+  const auto working = [](int devices) {
+    const Compilation c = compile_text(
+        "m.ein",
+        fmt::format(
+            "mesh data = {0}\nshard batch over data\ninput x: f32[batch={1} heads=2 seq=64 head=8]\nparam w: [head out=8] ~ ones\n"
+            "k: [batch heads key head] = x\nq = einsum(x, w, \"... head, head out -> ... out\")\n"
+            "scores = einsum(q, k, \"batch heads seq head, batch heads key head -> batch heads seq key\")\n"
+            "y = einsum(dropout(softmax(scores, key), 0.1), k, \"batch heads seq key, batch heads key head -> batch heads seq head\")\n"
+            "noise = normal(batch, heads, seq, head)\nloss = mean(dropout(y + 0.1 * noise, 0.5)^2)\nminimize loss using momentum(lr = 0.1)\n",
+            devices, 2 * devices),
+        {});
+    REQUIRE(c.graph.has_value());
+    const auto program = compile_for_mesh(*c.graph, {}, RunMode::training);
+    return working_bytes(*program->parts()[Part::training], 1);
+  };
+  CHECK(working(8) == working(2));
 }
