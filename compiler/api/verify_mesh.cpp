@@ -20,10 +20,10 @@ class MeshVerifier {
         looks_(plan.in_place ? checked_numbers(plan.code.compute.program) : std::vector<CheckedNumber>()),
         in_flight_(plan.values.size(), false),
         there_(plan.values.size(), false),
-        replaced_(plan.values.size(), false),
+        replaced_(plan.values.size(), -1),
         makers_(plan.values.size(), 0) {
     for (const BoundValue& bound : plan.code.bound) {
-      value_of_.emplace(bound.buffer, bound.value);
+      bound_.emplace(bound.buffer, bound);
       makers_[bound.value] = std::max(makers_[bound.value], bound.launches);
     }
   }
@@ -72,6 +72,14 @@ class MeshVerifier {
     find_bytes(value, reader);
   }
 
+  // What launches behind the collective make where its result lies goes on from that.
+  bool is_replaced(const BoundValue& bound) const {
+    const int64_t behind = replaced_[bound.value];
+    const BufferRole role = plan_.code.compute.program.buffers[bound.buffer].role;
+    const bool is_old = role == BufferRole::param || role == BufferRole::state || (bound.launches > 0 && bound.launches <= behind);
+    return behind >= 0 && is_old;
+  }
+
   // A value that several launches make, part by part, is there from the first on.
   void compute(const DeviceStep& step) {
     if (step.first != computed_) fail(fmt::format("launches go on with {}", step.first));
@@ -81,15 +89,14 @@ class MeshVerifier {
       if (launches[l].when == LaunchWhen::checked && may_run(plan_.code, step, l)) store(l);
     for (uint32_t l = 0; l < launches.size(); ++l)
       for (size_t b = 0; may_run(plan_.code, step, l) && b < launches[l].buffers.size(); ++b) {
-        const auto at = value_of_.find(launches[l].buffers[b]);
-        if (at == value_of_.end()) continue;
-        if (const BufferRole role = plan_.code.compute.program.buffers[launches[l].buffers[b]].role;
-            replaced_[at->second] && (role == BufferRole::param || role == BufferRole::state))
-          fail(fmt::format("launch {} wants the old value {}, which a collective has replaced", l, at->second));
-        if (there_[at->second])
-          find(at->second, fmt::format("launch {}", l));
+        const auto at = bound_.find(launches[l].buffers[b]);
+        if (at == bound_.end()) continue;
+        const uint32_t value = at->second.value;
+        if (is_replaced(at->second)) fail(fmt::format("launch {} wants the old value {}, which a collective has replaced", l, value));
+        if (there_[value])
+          find(value, fmt::format("launch {}", l));
         else
-          take(at->second);
+          take(value);
       }
   }
 
@@ -118,7 +125,7 @@ class MeshVerifier {
     find_bytes(collective.from, name(c));
     take(collective.to);
     in_flight_[collective.to] = true;
-    replaced_[collective.to] = plan_.in_place;
+    replaced_[collective.to] = computed_;
   }
 
   void wait(uint32_t c) {
@@ -142,12 +149,12 @@ class MeshVerifier {
   const MeshPlan& plan_;
   const std::vector<CheckedNumber> looks_;
   MemoryOwners memory_;
-  std::unordered_map<uint32_t, uint32_t> value_of_;  // by buffer
-  std::vector<bool> in_flight_;                      // by value: the result of a collective that nobody has waited for
-  std::vector<bool> there_;                          // by value: something has made it
-  std::vector<bool> replaced_;                       // by value: a collective makes it; what sources held there is gone
-  std::vector<uint32_t> makers_;                     // by value: so many launches make it
-  uint32_t computed_ = 0;                            // launches
+  std::unordered_map<uint32_t, BoundValue> bound_;  // by buffer
+  std::vector<bool> in_flight_;                     // by value: the result of a collective that nobody has waited for
+  std::vector<bool> there_;                         // by value: something has made it
+  std::vector<int64_t> replaced_;                   // by value: behind so many launches a collective makes it; -1: none yet
+  std::vector<uint32_t> makers_;                    // by value: so many launches make it
+  uint32_t computed_ = 0;                           // launches
   uint32_t started_ = 0;
   uint32_t agreed_ = 0;  // launches before the last agreement
   std::string problem_;

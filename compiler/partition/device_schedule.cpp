@@ -131,10 +131,11 @@ class Scheduler {
     return starts;
   }
 
-  // Terms of gradients: what the next layer waits for is soon let go anyway, and says nothing of how large a layer's gradients are.
+  // Terms of gradients, where the sum has a place of its own: what the next layer waits for is soon let go anyway, and says nothing of how
+  // large a layer's gradients are.
   bool sums(uint32_t c) const {
     const Op op = graph_[node(c)].op;
-    return (op == Op::reduce_scatter || op == Op::all_reduce) && !program_.collectives[c].urgent;
+    return (op == Op::reduce_scatter || op == Op::all_reduce) && !planned_.in_place[c] && !program_.collectives[c].urgent;
   }
 
   // What is over its limit is waited for, the oldest first, where the next one starts: the links have had the work of two layers by then,

@@ -51,8 +51,34 @@ void let_look(const DeviceProgram& program, const FormedView& formed, PlannedDev
       planned.reads[c].push_back(*std::ranges::upper_bound(planned.agreements, planned.stands[c]) - 1);
 }
 
+// A block of a sum in place is written by the device that adds it up, the only one that reads it, and sent over blocks that have been read
+// (runtime/mesh/transfers.h). So nobody else may want the terms.
+std::vector<bool> sums_in_place(const Localized& local, const DeviceProgram& program, const FormedView& formed,
+                                const ValueLaunches& launches) {
+  std::unordered_map<uint32_t, size_t> wanted;  // by holder: by so many, of collectives and results
+  std::unordered_map<uint32_t, uint32_t> holders;
+  for (size_t i = 0; i < program.values.size(); ++i)
+    holders.emplace(program.values[i].index, formed.plan.holder(formed.bound.graph.outputs[i].node).index);
+  const auto want = [&](NodeId id) {
+    if (const auto at = holders.find(id.index); at != holders.end()) ++wanted[at->second];
+  };
+  for (const DeviceProgram::Meeting& c : program.collectives) std::ranges::for_each(local.graph[c.node].operands, want);
+  std::ranges::for_each(results_of(local), want);
+  std::ranges::for_each(local.lasting, want);
+  const auto may = [&](const DeviceProgram::Meeting& c) {
+    const Node& node = local.graph[c.node];
+    const auto holder = holders.find(node.operands[0].index);
+    if (node.op != Op::all_reduce || holder == holders.end() || wanted.at(holder->second) > 1) return false;
+    const NodeId terms{holder->second};
+    return launches.that_touch(terms) == launches.that_make(terms);
+  };
+  std::vector<bool> in_place;
+  for (const DeviceProgram::Meeting& c : program.collectives) in_place.push_back(may(c));
+  return in_place;
+}
+
 // Launches that run together with others start or end elsewhere than in their own place.
-PlannedDevice planned_device(const Graph& graph, const DeviceProgram& program, const Bindings& dims, const FormedView& formed,
+PlannedDevice planned_device(const Localized& local, const DeviceProgram& program, const Bindings& dims, const FormedView& formed,
                              std::span<const LaunchPlaces> places) {
   PlannedDevice planned;
   planned.launches = static_cast<uint32_t>(formed.list.kernels.size());
@@ -62,11 +88,12 @@ PlannedDevice planned_device(const Graph& graph, const DeviceProgram& program, c
     if (formed.list.kernels[l].kernel->collective) stands[formed.list.kernels[l].group.members.front().index] = l;
   for (const DeviceProgram::Meeting& c : program.collectives) planned.stands.push_back(stands.at(formed.place_of(c.place).index));
   for (const DeviceProgram::Meeting& c : program.collectives)
-    planned.bytes.push_back(count_bytes(graph.type(graph[c.node].operands[0]), dims));
+    planned.bytes.push_back(count_bytes(local.graph.type(local.graph[c.node].operands[0]), dims));
   for (const DeviceProgram::Meeting& c : program.collectives) planned.reads.push_back(launches.that_touch(formed.place_of(c.place)));
   const std::vector<Output>& outputs = formed.bound.graph.outputs;
   EINC_CHECK(outputs.size() == program.values.size(), "a device of {} values is planned with {}", program.values.size(), outputs.size());
   for (const Output& output : outputs) planned.makes.push_back(launches.that_make(output.node));
+  planned.in_place = sums_in_place(local, program, formed, launches);
   for (std::vector<uint32_t>& readers : planned.reads)
     for (uint32_t& l : readers) l = places.empty() ? l : places[l].first;
   for (std::vector<uint32_t>& makers : planned.makes)
@@ -101,11 +128,12 @@ size_t phase_of(const FormedView& formed, uint32_t launch) {
 class ValuePlacer {
  public:
   ValuePlacer(const Localized& local, const DeviceProgram& program, const Bindings& dims, const FormedView& formed,
-              const DeviceSchedule& schedule, std::span<const LaunchPlaces> places)
+              const PlannedDevice& planned, const DeviceSchedule& schedule, std::span<const LaunchPlaces> places)
       : local_(local),
         program_(program),
         dims_(dims),
         formed_(formed),
+        planned_(planned),
         schedule_(schedule),
         places_(places),
         launches_(formed.list, formed.plan) {}
@@ -172,8 +200,11 @@ class ValuePlacer {
     });
   }
 
-  // Values that the plan has found to be one, there is one of; so it is with an old value and the new one that takes its place.
+  // Values that the plan has found to be one, there is one of; so it is with what takes the place of an old value, or of a sum's terms.
   void name_values() {
+    std::unordered_map<uint32_t, uint32_t> terms;  // by sum in place
+    for (size_t c = 0; c < program_.collectives.size(); ++c)
+      if (const NodeId id = program_.collectives[c].node; planned_.in_place[c]) terms.emplace(id.index, local_.graph[id].operands[0].index);
     for (size_t u = 0; u < program_.targets.size(); ++u) {
       const Update& update = local_.graph.updates[u];
       const NodeId target = program_.targets[u];
@@ -181,7 +212,9 @@ class ValuePlacer {
     }
     const std::vector<Output>& outputs = formed_.bound.graph.outputs;
     for (size_t i = 0; i < program_.values.size(); ++i) {
-      const auto in_place = out_.of_node.find(program_.values[i].index);
+      auto in_place = out_.of_node.find(program_.values[i].index);
+      if (const auto sum = terms.find(program_.values[i].index); in_place == out_.of_node.end() && sum != terms.end())
+        in_place = out_.of_node.find(sum->second);
       const size_t value = in_place == out_.of_node.end() ? bytes_.size() : in_place->second;
       const auto [at, is_new] = of_holder_.try_emplace(formed_.plan.holder(outputs[i].node).index, value);
       if (is_new && value == bytes_.size()) add(program_.values[i], false);
@@ -282,6 +315,7 @@ class ValuePlacer {
   const DeviceProgram& program_;
   const Bindings& dims_;
   const FormedView formed_;
+  const PlannedDevice& planned_;
   const DeviceSchedule& schedule_;
   const std::span<const LaunchPlaces> places_;
   const ValueLaunches launches_;
@@ -330,9 +364,9 @@ int64_t kept_bytes(const FormedView& formed, uint32_t backward) {
 DevicePlan plan_device(const Localized& local, const DeviceProgram& program, const Bindings& dims, const FormedView& formed,
                        std::span<const LaunchPlaces> places) {
   DevicePlan plan;
-  plan.planned = planned_device(local.graph, program, dims, formed, places);
+  plan.planned = planned_device(local, program, dims, formed, places);
   plan.schedule = schedule_device(local.graph, program, plan.planned);
-  plan.values = ValuePlacer(local, program, dims, formed, plan.schedule, places).run();
+  plan.values = ValuePlacer(local, program, dims, formed, plan.planned, plan.schedule, places).run();
   plan.backward = backward_begins(local, plan.planned, plan.schedule);
   plan.kept = kept_bytes(formed, plan.backward);
   for (uint32_t l = 0; l < plan.planned.launches; ++l) {

@@ -52,6 +52,7 @@ class Layers {
     planned_.reads.push_back({reader});
     planned_.stands.push_back(reader);
     planned_.bytes.push_back(16);
+    planned_.in_place.push_back(false);
   }
 
   Graph graph_;
@@ -62,7 +63,7 @@ class Layers {
 };
 
 // Layers whose gradients devices share out once all of them are there: of the bytes given, in the order in which they are made.
-std::string waits_of(const std::vector<std::vector<int64_t>>& layers) {
+std::string waits_of(const std::vector<std::vector<int64_t>>& layers, bool in_place = false) {
   Graph graph;
   graph.mesh.axes.push_back({Name("data"), Poly(2)});
   graph.loop_contexts.resize(layers.size() + 1);
@@ -85,6 +86,7 @@ std::string waits_of(const std::vector<std::vector<int64_t>>& layers) {
   for (size_t c = 0; c < planned.bytes.size(); ++c) {
     planned.reads.push_back({planned.launches});
     planned.stands.push_back(planned.launches);
+    planned.in_place.push_back(in_place);
   }
   ++planned.launches;  // the optimizer's
   const DeviceSchedule schedule = schedule_device(graph, program, planned);
@@ -107,6 +109,7 @@ TEST_CASE("device schedule: weights of the next layer do not stand before keys o
 TEST_CASE("device schedule: gradients of two layers are on their way") {
   CHECK(waits_of({{1}, {1}}) == "a0 b1 -a0 -b1");
   CHECK(waits_of({{1}, {1}, {1}, {1}}) == "a0 b1 c2 -a0 d3 -b1 -c2 -d3");
+  CHECK(waits_of({{1}, {1}, {1}, {1}}, true) == "a0 b1 c2 d3 -a0 -b1 -c2 -d3");  // terms that the sums replace take no more memory
   CHECK(waits_of({{1, 2}, {1, 2}, {1, 2}}) == "a0 a1 b2 b3 c4 -a0 c5 -a1 -b2 -b3 -c4 -c5");
   // A table's gradient, as large as three layers: it goes on beside those.
   CHECK(waits_of({{3}, {1}, {1}, {1}, {1}}) == "a0 b1 c2 d3 e4 -a0 -b1 -c2 -d3 -e4");
