@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/golden/processes/mesh_runs.h"
 
-#include <signal.h>
-
-#include <chrono>
 #include <cstdlib>
 #include <fstream>
 
@@ -48,29 +45,6 @@ std::string variable_of(pid_t process, const std::string& name) {
   for (std::string entry; std::getline(in, entry, '\0');)
     if (entry.starts_with(name + "=")) return entry.substr(name.size() + 1);
   return "";
-}
-
-void kill_and_go_on(const MeshRuns& runs, size_t victim, uint64_t steps) {
-  CAPTURE(victim);
-  const std::string name = fmt::format("killed{}", victim);
-  Surroundings surroundings;
-  std::chrono::steady_clock::time_point killed;
-  surroundings.ready = [&] { return runs.logged_steps(name) > 60; };
-  surroundings.act = [&](pid_t launcher) {
-    const std::vector<pid_t> ranks = einc_below(launcher);
-    REQUIRE(ranks.size() == 4);
-    kill(ranks[victim], SIGKILL);
-    killed = std::chrono::steady_clock::now();
-  };
-  const Ran ran = runs.run(4, name, {"--steps=100000", "--every=50"}, surroundings);
-  CHECK(ran.status != 0);
-  CHECK(std::chrono::steady_clock::now() - killed < std::chrono::seconds(10));
-  for (const fs::directory_entry& entry : fs::directory_iterator(runs.folder().at(name))) {
-    const std::string step = entry.path().filename().string();
-    if (step.starts_with("step-") && std::atoll(step.c_str() + 5) + 50 > static_cast<int64_t>(steps)) fs::remove_all(entry.path());
-  }
-  runs.done(1, name, {fmt::format("--steps={}", steps), "--every=50", "--resume"});
-  CHECK(runs.checkpoint(name, steps) == runs.checkpoint("straight", steps));
 }
 
 std::string first_line_with(const std::string& text, std::string_view what) {

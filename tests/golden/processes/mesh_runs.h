@@ -99,10 +99,6 @@ std::vector<pid_t> einc_below(pid_t top);
 // Of another process' environment; empty: it has none of that name.
 std::string variable_of(pid_t process, const std::string& name);
 
-// Kills one of four processes of a run with checkpoints at every 50th step, and goes on in one up to step `steps`, from checkpoints before
-// the last 50: it ends as "straight" did.
-void kill_and_go_on(const MeshRuns& runs, size_t victim, uint64_t steps);
-
 std::string first_line_with(const std::string& text, std::string_view what);
 size_t count_of(const std::string& text, std::string_view what);
 

@@ -123,13 +123,6 @@ TEST_CASE("processes: a run goes on with another number of them") {
   CHECK(runs.checkpoint("parts", 24) == runs.checkpoint("straight", 24));
 }
 
-TEST_CASE("processes: one that is killed ends all, and what it leaves is whole") {
-  if (!launches()) return;
-  const MeshRuns runs;
-  runs.done(1, "straight", {"--steps=400", "--every=50"});
-  for (const size_t victim : {0, 3}) kill_and_go_on(runs, victim, 400);
-}
-
 TEST_CASE("processes: one that stands still is named, and ends all") {
   if (!launches()) return;
   const MeshRuns runs;

@@ -27,13 +27,6 @@ TEST_CASE("processes: stages of a loop leave the same checkpoint on any number o
   for (size_t i = 0; i < staged.size(); ++i) CHECK(staged[i] == doctest::Approx(accumulated[i]).epsilon(1e-5));
 }
 
-TEST_CASE("processes: one that is killed ends those of all stages, and what it leaves is whole") {
-  if (!launches()) return;
-  const MeshRuns runs(kLayersModel);
-  runs.done(1, "straight", {"--steps=400", "--every=50"});
-  for (const size_t victim : {1, 3}) kill_and_go_on(runs, victim, 400);
-}
-
 // Its rate, which a log tells, is no microbatch's.
 TEST_CASE("stages: a constant learning rate trains") {
   const std::string model(kLayersModel);

@@ -70,11 +70,6 @@ class Runs {
   std::string program_;
 };
 
-int kills_asked() {
-  const char* value = std::getenv("EINC_KILLS");
-  return value != nullptr ? std::atoi(value) : 6;
-}
-
 }  // namespace
 
 TEST_CASE("a run that is killed at any moment and resumed on other threads ends with the same bits") {
@@ -87,9 +82,10 @@ TEST_CASE("a run that is killed at any moment and resumed on other threads ends 
                       {"fp8 with its maxima", {"--precision=fp8"}},
                       {"bf16", {"--precision=bf16"}},
                       {"several batches a step", {"--accumulate=3"}}};
-  std::mt19937 random(static_cast<unsigned>(kills_asked()));
+  const int asked = kills_asked(6);
+  std::mt19937 random(static_cast<unsigned>(asked));
   int kills = 0, in_training = 0;
-  for (size_t round = 0; kills < kills_asked() || round < std::size(rows); ++round) {
+  for (size_t round = 0; kills < asked || round < std::size(rows); ++round) {
     const Row& row = rows[round % std::size(rows)];
     CAPTURE(row.what);
     CAPTURE(round);
@@ -118,7 +114,7 @@ TEST_CASE("a run that is killed at any moment and resumed on other threads ends 
       CHECK_MESSAGE(ran.errors.empty(), ran.errors);
       return ran;
     };
-    for (int here = 0; here < 1 + kills_asked() / 3; ++here) {
+    for (int here = 0; here < 1 + asked / 3; ++here) {
       const Ran ran = resume(1 + random() % 3, random() % 300);
       if (ran.status == 0) break;
       REQUIRE(ran.signal == SIGKILL);

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -20,6 +21,12 @@ namespace einc::test {
 inline bool share_kernel_cache() {
   setenv("XDG_CACHE_HOME", (std::filesystem::path(EINC_EMULATED_GPU) / "cache").c_str(), 1);
   return true;
+}
+
+// How often a run is to be killed: as scripts/test --slow says, or the suite.
+inline int kills_asked(int by_default) {
+  const char* value = std::getenv("EINC_KILLS");
+  return value != nullptr ? std::atoi(value) : by_default;
 }
 
 class TrainFolder {
