@@ -7,8 +7,8 @@
 Runs nothing but reports. Of a row the prediction is made of
   micro     forward and backward of one device's sequences, by the report's schedule for that device, with what crosses devices of its
             model (or of its sequence) and no work hides
-  again     what the run recomputes: all of the forward's part of that, or by ops (torchtitan's "selective op": every second product, and
-            all that is neither product nor attention)
+  again     what the run recomputes: the layers' forward (none of these frameworks recomputes the head and the loss: it wraps layers), or
+            by ops (torchtitan's "selective op": every second product, and all that is neither product nor attention)
   update    the optimizer's launches, on a device's part of the params where the moments are split
   sent      the collectives along the data, each micro-batch's where params are split (ZeRO-3), else once a step
   exposed   what of them the report's schedule does not hide; what it hides grows with the work that it is hidden behind
@@ -192,7 +192,7 @@ def again_of(run, launch):
     """The share of a launch of the forward that is run once more."""
     if run.recompute == "by ops":
         return {"attention": 0, "contraction": 0.5}.get(launch["kind"], 1)
-    return 1 if run.recompute == "full" else 0
+    return 1 if run.recompute == "full" and "*" in launch["name"] else 0
 
 
 def along_data(r):
@@ -227,10 +227,12 @@ def predict_stages(run, r):
     pieces of layers on each stage through that share of them. A stage sends and receives once for each piece, forward and backward."""
     sends = [row["time_s"] / row["count"] for row in r["communication"] if row["axis"] == "stage" and row["count"] == run.accumulate]
     passed = 2 * run.pieces * max(sends) / run.tensor
-    micros = [stage["forward_s"] * (2 if run.recompute == "full" else 1) + stage["backward_s"] + passed for stage in
-              r["mesh"]["pipeline"]["stages"]]
+    stages = r["mesh"]["pipeline"]["stages"]
+    layer = min(stage["forward_s"] / stage["iterations"] for stage in stages)  # of a stage that has nothing else
+    again = [stage["iterations"] * layer if run.recompute == "full" else 0 for stage in stages]
+    micros = [stage["forward_s"] + more + stage["backward_s"] + passed for stage, more in zip(stages, again)]
     slowest = max(range(run.stages), key=lambda stage: micros[stage])
-    update = r["mesh"]["pipeline"]["stages"][slowest]["update_s"]
+    update = stages[slowest]["update_s"]
     others = (sum(micros) - micros[slowest]) / run.pieces
     sent, exposed = along_data(r)
     return Step(run.accumulate * micros[slowest] + others + update, micros[slowest], sent, exposed)
