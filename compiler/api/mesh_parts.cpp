@@ -198,12 +198,7 @@ Localized device_graph(const Graph& graph, const Bindings& dims) {
   if (const auto* problem = std::get_if<NoPartition>(&made))
     throw Error(ErrorKind::program, fmt::format("`{}` cannot be split over mesh axis `{}`: {}", to_string(graph[problem->node].op),
                                                 graph.mesh.axes[static_cast<size_t>(problem->mesh_axis)].name.str(), problem->why));
-  const Partitioned& partitioned = std::get<Partitioned>(made);
-  auto local = localize(partitioned);
-  if (const auto* problem = std::get_if<NotLocal>(&local))
-    throw Error(ErrorKind::program, fmt::format("`{}` cannot be carried out by the devices of a mesh: {}",
-                                                to_string(partitioned.graph[problem->node].op), problem->why));
-  return std::move(std::get<Localized>(local));
+  return localize(std::get<Partitioned>(made));
 }
 
 PlannedMesh plan_device_graph(const Localized& local, const ProgramInfo& info, const Bindings& given, const CompileDevice& compile_device) {

@@ -101,20 +101,18 @@ PartitionHints rows_in_place(const Graph& graph, const std::vector<SplitAttentio
       const Node& node = graph.nodes[i];
       const bool reads = std::ranges::any_of(node.operands, [&](NodeId x) { return attention.axes.contains(x.index); });
       if (!reads && !attention.axes.contains(i)) continue;
-      const auto factors = factors_of(graph, NodeId{i});
-      if (!factors) continue;
-      const std::vector<int> axes = axes_of_labels(node, i, *factors, attention);
+      const std::vector<int> axes = axes_of_labels(node, i, factors_of(graph, NodeId{i}), attention);
       std::vector<bool>& yielding = hints.yielding[i];
       yielding.resize(axes.size(), false);
       for (size_t label = 0; label < axes.size(); ++label) yielding[label] = yielding[label] || axes[label] == attention.key;
     }
     // Gradients of keys and values lie as these do.
     for (const NodeId id : attention.backward.results) {
-      const auto factors = factors_of(graph, id);
-      const std::vector<int> axes = axes_of_labels(graph[id], id.index, *factors, attention);
+      const Factors factors = factors_of(graph, id);
+      const std::vector<int> axes = axes_of_labels(graph[id], id.index, factors, attention);
       Layout wish(graph.type(id).rank());
       for (int i = 0; i < graph.type(id).rank(); ++i)
-        if (axes[static_cast<size_t>(factors->result[static_cast<size_t>(i)])] == attention.key) wish.over(i) = split.key_over;
+        if (axes[static_cast<size_t>(factors.result[static_cast<size_t>(i)])] == attention.key) wish.over(i) = split.key_over;
       hints.wishes.emplace_back(id, std::move(wish));
     }
   }

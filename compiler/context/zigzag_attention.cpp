@@ -107,23 +107,23 @@ class ZigzagCopier {
       set_order(i, declared_[i]);
       return;
     }
-    const auto factors = factors_of(in_, NodeId{i});
-    std::vector<bool> dealt(factors ? factors->labels.size() : 0, false);  // by label: in zigzag order
-    if (factors) find_labels(i, *factors, dealt);
+    const Factors factors = factors_of(in_, NodeId{i});
+    std::vector<bool> dealt(factors.labels.size(), false);  // by label: in zigzag order
+    find_labels(i, factors, dealt);
     for (size_t k = 0; k < made.operands.size(); ++k) {
       AxisList want;
-      for (int axis = 0; factors && axis < in_.type(made.operands[k]).rank(); ++axis)
-        if (dealt[static_cast<size_t>(factors->operands[k][static_cast<size_t>(axis)])]) want.push_back(axis);
+      for (int axis = 0; axis < in_.type(made.operands[k]).rank(); ++axis)
+        if (dealt[static_cast<size_t>(factors.operands[k][static_cast<size_t>(axis)])]) want.push_back(axis);
       made.operands[k] = in_order(made.operands[k], want);
     }
     AxisList order;
-    for (int axis = 0; factors && axis < made.type.rank(); ++axis)
-      if (const int label = factors->result[static_cast<size_t>(axis)]; label >= 0 && dealt[static_cast<size_t>(label)])
+    for (int axis = 0; axis < made.type.rank(); ++axis)
+      if (const int label = factors.result[static_cast<size_t>(axis)]; label >= 0 && dealt[static_cast<size_t>(label)])
         order.push_back(axis);
     build_.origin = in_.nodes[i].origin;
     out_.at[i] = build_.append(std::move(made));
     set_order(i, order);
-    if (factors) give_back(i, *factors);
+    give_back(i, factors);
   }
 
   void set_order(uint32_t i, const AxisList& axes) {
@@ -164,7 +164,8 @@ class ZigzagCopier {
     };
     if (node.op == Op::split) return alone(node.as<SplitAttr>().counts, true);
     if (node.op == Op::merge) return alone(node.as<MergeAttr>().counts, false);
-    return node.op != Op::shift && node.op != Op::dropout && (node.op != Op::scatter_set || k < 2);
+    // A scan's results stand apart from it.
+    return node.op != Op::shift && node.op != Op::dropout && node.op != Op::scan && (node.op != Op::scatter_set || k < 2);
   }
 
   // Gradients of keys and values, as attention sums them over a device's rows: what takes them takes parts in zigzag order.

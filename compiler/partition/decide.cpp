@@ -23,6 +23,7 @@ class Deciding {
     for (int i = 0; i < node_.type.rank(); ++i)
       if (const int label = factors_.result[static_cast<size_t>(i)]; label >= 0) out.result.over(i) = over_[static_cast<size_t>(label)];
     combine(out);
+    out.over = over_;
     return out;
   }
 
@@ -86,6 +87,8 @@ class Deciding {
     };
     for (size_t k = 0; k < given_.size(); ++k)
       if (!all_fit(type(k), factors_.operands[k])) return false;
+    for (const auto& [of, size] : factors_.sizes)
+      if (of == label && !divides_evenly(size, over, graph_.mesh, values_)) return false;
     return all_fit(node_.type, factors_.result);
   }
 
@@ -177,6 +180,14 @@ class Deciding {
 };
 
 }  // namespace
+
+Layout scan_result_layout(const Factors& of_scan, std::span<const AxisList> over, int result) {
+  const std::vector<int>& labels = of_scan.results[static_cast<size_t>(result)];
+  Layout layout(static_cast<int>(labels.size()));
+  for (size_t a = 0; a < labels.size(); ++a)
+    if (labels[a] >= 0) layout.axes[a] = over[static_cast<size_t>(labels[a])];
+  return layout;
+}
 
 bool divides_evenly(const Poly& size, const AxisList& over, const Mesh& mesh, const LayoutValues& values) {
   const auto n = values.known(size);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compiler/partition/delay.h"
 
+#include <unordered_map>
+
 #include "compiler/ir/remap.h"
 
 namespace einc {
@@ -45,10 +47,16 @@ class Delays {
     for (uint32_t i = 0; i < graph_.size(); ++i) {
       const Node& node = graph_.nodes[i];
       if (node.operands.empty()) continue;
+      if (node.op == Op::scan_result) {
+        const uint32_t scan = node.operands[0].index;
+        lazy_[i] = scan_result_layout(factors_[scan], scans_.at(scan), node.as<ScanResultAttr>().index);
+        continue;
+      }
       std::vector<Layout> given;
       for (const NodeId operand : node.operands) given.push_back(lazy_[operand.index]);
       LayoutDecision decision = decide_layouts(graph_, NodeId{i}, factors_[i], given, wants_[i], values_);
       passed_[i] = decision.passed;
+      if (node.op == Op::scan) scans_[i] = decision.over;
       for (size_t k = 0; k < node.operands.size(); ++k) taken_[node.operands[k].index] = std::move(decision.operands[k]);
       lazy_[i] = std::move(decision.result);
       if (waits != nullptr) take_in_parts(lazy_[i], node.type, wants_[i], (*waits)[i], graph_.mesh, values_);
@@ -83,6 +91,7 @@ class Delays {
   const LayoutValues& values_;
   std::vector<Layout> lazy_;
   std::vector<AxisList> passed_;
+  std::unordered_map<uint32_t, std::vector<AxisList>> scans_;  // by node: what splits the labels of its factors
   std::vector<Layout> taken_;
   std::vector<int> readers_;
   std::vector<uint32_t> reader_;

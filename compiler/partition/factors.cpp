@@ -2,20 +2,21 @@
 #include "compiler/partition/factors.h"
 
 #include "compiler/partition/layout.h"
+#include "compiler/partition/scan_factors.h"
 
 namespace einc {
 namespace {
 
 class FactorBuilder {
  public:
-  FactorBuilder(const Graph& graph, NodeId id) : graph_(graph), node_(graph[id]) {
+  FactorBuilder(const Graph& graph, NodeId id) : graph_(graph), id_(id), node_(graph[id]) {
     for (const NodeId operand : node_.operands) out_.operands.emplace_back(static_cast<size_t>(graph.type(operand).rank()), -1);
     out_.result.assign(static_cast<size_t>(node_.type.rank()), -1);
     out_.linear.assign(node_.operands.size(), Linearity::none);
   }
 
-  std::optional<Factors> run() {
-    if (!fill()) return std::nullopt;
+  Factors run() {
+    fill();
     for (std::vector<int>& operand : out_.operands)
       for (int& label : operand)
         if (label < 0) label = add({LabelKind::whole});
@@ -37,7 +38,7 @@ class FactorBuilder {
   void set(size_t operand, int axis, FactorLabel label) { out_.operands[operand][static_cast<size_t>(axis)] = add(label); }
   void linear(Linearity how) { std::fill(out_.linear.begin(), out_.linear.end(), how); }
 
-  bool fill() {
+  void fill() {
     switch (node_.op) {
       case Op::input:
       case Op::param:
@@ -46,7 +47,7 @@ class FactorBuilder {
       case Op::iota:
       case Op::random:
       case Op::training:
-        return true;
+        return;
       case Op::map:
         return map();
       case Op::cast:  // exact where it widens
@@ -69,7 +70,7 @@ class FactorBuilder {
         const int axis = node_.as<ArgReduceAttr>().axis;
         for (int i = 0, at = 0; i < in(0).rank(); ++i)
           if (i != axis) keep(0, i, at++);
-        return true;
+        return;
       }
       case Op::softmax:
         return all_but(node_.as<ReduceAttr>().axes[0]);
@@ -78,11 +79,11 @@ class FactorBuilder {
       case Op::permute:
         linear(Linearity::each);
         for (int i = 0; i < in(0).rank(); ++i) keep(0, node_.as<PermuteAttr>().order[i], i);
-        return true;
+        return;
       case Op::broadcast:
         linear(Linearity::each);
         for (int i = 0; i < in(0).rank(); ++i) keep(0, i, node_.as<BroadcastAttr>().map[i]);
-        return true;
+        return;
       case Op::split:
         return groups(node_.as<SplitAttr>().counts, node_.type, false);
       case Op::merge:
@@ -108,27 +109,28 @@ class FactorBuilder {
         return scatter(node_.as<GatherAttr>());
       case Op::scatter_set:
         return scatter_set(node_.as<GatherAttr>());
-      case Op::logsumexp:
       case Op::scan:
+        out_ = scan_factors(graph_, id_).factors;
+        return;
       case Op::scan_result:
+        return;
+      case Op::logsumexp:
       case Op::all_reduce:
       case Op::reduce_scatter:
       case Op::all_gather:
       case Op::all_to_all:
-        return false;
+        EINC_CHECK(false, "a partition meets {}", to_string(node_.op));
     }
-    return false;
   }
 
   // Axes stay where they are; that one is needed whole.
-  bool all_but(int axis) {
+  void all_but(int axis) {
     for (size_t k = 0; k < node_.operands.size(); ++k)
       for (int i = 0; i < in(k).rank(); ++i)
         if (i != axis) keep(k, i, i);
-    return true;
   }
 
-  bool map() {
+  void map() {
     const MapAttr& a = node_.as<MapAttr>();
     for (size_t k = 0; k < node_.operands.size(); ++k)
       for (int i = 0; i < in(k).rank(); ++i) keep(k, i, a.maps[k][i]);
@@ -137,20 +139,18 @@ class FactorBuilder {
     if (a.fn == MapFn::add || a.fn == MapFn::sub) linear(Linearity::together);
     if (a.fn == MapFn::neg || a.fn == MapFn::mul) linear(Linearity::each);
     if (a.fn == MapFn::div) out_.linear[0] = Linearity::each;
-    return true;
   }
 
-  bool reduce(const ReduceAttr& a) {
+  void reduce(const ReduceAttr& a) {
     if (a.fn == ReduceFn::sum) linear(Linearity::each);
     for (int i = 0, at = 0; i < in(0).rank(); ++i)
       if (a.axes.contains(i))
         set(0, i, {LabelKind::combine, a.fn});
       else
         keep(0, i, at++);
-    return true;
   }
 
-  bool contract(const ContractAttr& a) {
+  void contract(const ContractAttr& a) {
     linear(Linearity::each);
     std::vector<int> summed(256, -1);  // by the label of a summed axis: any number that an AxisList can hold
     for (size_t k = 0; k < 2; ++k) {
@@ -165,12 +165,11 @@ class FactorBuilder {
         out_.operands[k][static_cast<size_t>(i)] = label;
       }
     }
-    return true;
   }
 
   // A part of a merged axis is a part of the outermost axis in it, for that one varies slowest; the others stay whole. Axes of size 1
   // have no parts to give.
-  bool groups(const AxisList& counts, const Type& fine, bool merges) {
+  void groups(const AxisList& counts, const Type& fine, bool merges) {
     linear(Linearity::each);
     int next = 0;
     for (int i = 0; i < counts.size(); ++i) {
@@ -183,17 +182,15 @@ class FactorBuilder {
       else
         keep(0, i, outer);
     }
-    return true;
   }
 
-  bool diagonal(const AxisList& map) {
+  void diagonal(const AxisList& map) {
     linear(Linearity::each);
     for (int i = 0; i < map.size(); ++i)
       if (std::count(map.begin(), map.end(), map[i]) == 1) keep(0, i, map[i]);
-    return true;
   }
 
-  bool window(const WindowAttr& a) {
+  void window(const WindowAttr& a) {
     linear(Linearity::each);
     const int count = static_cast<int>(a.strides.size());
     const bool opens = node_.op == Op::window;
@@ -201,19 +198,17 @@ class FactorBuilder {
       if (opens ? i == a.axis : i >= a.axis && i < a.axis + count) continue;
       keep(0, i, i < a.axis ? i : opens ? i - 1 + count : i + 1 - count);
     }
-    return true;
   }
 
-  bool pad(const PadAttr& a) {
+  void pad(const PadAttr& a) {
     const Poly* value = std::get_if<Poly>(&a.value);
     const double* number = std::get_if<double>(&a.value);
     if ((value && value->is_zero()) || (number && *number == 0)) linear(Linearity::each);
     for (int i = 0; i < in(0).rank(); ++i)
       if (a.before[static_cast<size_t>(i)].is_zero() && a.after[static_cast<size_t>(i)].is_zero()) keep(0, i, i);
-    return true;
   }
 
-  bool gather(const GatherAttr& a) {
+  void gather(const GatherAttr& a) {
     out_.linear[0] = Linearity::each;
     for (int i = 0; i < in(0).rank(); ++i)
       if (i == a.axis)
@@ -221,11 +216,10 @@ class FactorBuilder {
       else
         keep(0, i, a.table_map[i]);
     for (int i = 0; i < in(1).rank(); ++i) keep(1, i, a.ids_map[i]);
-    return true;
   }
 
   // Operands: updates, ids; the result is the table.
-  bool scatter(const GatherAttr& a) {
+  void scatter(const GatherAttr& a) {
     const ReduceFn fn = node_.op == Op::scatter_add ? ReduceFn::sum : node_.op == Op::scatter_max ? ReduceFn::max : ReduceFn::min;
     if (node_.op == Op::scatter_add) out_.linear[0] = Linearity::each;
     for (int i = 0; i < node_.type.rank(); ++i)
@@ -236,11 +230,10 @@ class FactorBuilder {
       if (label < 0) label = add({LabelKind::combine, fn});
       out_.operands[1][static_cast<size_t>(i)] = label;
     }
-    return true;
   }
 
   // Operands: base, updates, ids. The last of equal places wins, so that the order of places matters: they stay whole.
-  bool scatter_set(const GatherAttr& a) {
+  void scatter_set(const GatherAttr& a) {
     for (int i = 0; i < in(0).rank(); ++i) {
       if (i == a.axis) continue;
       keep(0, i, i);
@@ -249,16 +242,16 @@ class FactorBuilder {
     for (int i = 0; i < in(2).rank(); ++i)
       if (const int label = out_.operands[1][static_cast<size_t>(a.ids_map[i])]; label >= 0)
         out_.operands[2][static_cast<size_t>(i)] = label;
-    return true;
   }
 
   const Graph& graph_;
+  const NodeId id_;
   const Node& node_;
   Factors out_;
 };
 
 }  // namespace
 
-std::optional<Factors> factors_of(const Graph& graph, NodeId id) { return FactorBuilder(graph, id).run(); }
+Factors factors_of(const Graph& graph, NodeId id) { return FactorBuilder(graph, id).run(); }
 
 }  // namespace einc

@@ -2,8 +2,8 @@
 // The table of rules: how the axes of an op's operands and result belong together. Axes that share a label may be split over one mesh
 // axis, each device doing its part alone. (The factors of Shardy's sharding rules, OpenXLA.)
 #pragma once
-#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "compiler/ir/graph.h"
@@ -30,9 +30,12 @@ struct Factors {
   std::vector<std::vector<int>> operands;  // of each operand's axes: labels
   std::vector<int> result;                 // -1: belongs to no operand's
   std::vector<Linearity> linear;           // by operand
+  // Of a scan (scan_factors.h): of each result's axes, labels; and sizes inside that what splits a label has to divide as well.
+  std::vector<std::vector<int>> results;
+  std::vector<std::pair<int, Poly>> sizes;
 };
 
-// nullopt: there is no rule for parts of this op's operands.
-std::optional<Factors> factors_of(const Graph& graph, NodeId id);
+// Of a final graph's node.
+Factors factors_of(const Graph& graph, NodeId id);
 
 }  // namespace einc

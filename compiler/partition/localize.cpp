@@ -32,12 +32,11 @@ class Localizer {
     }
   }
 
-  std::variant<Localized, NotLocal> run() {
+  Localized run() {
     mark_needed();
     for (const EdgeValue& value : p_.declared) declare(value);
-    for (uint32_t i = 0; i < in_.size() && problem_.why.empty(); ++i)
+    for (uint32_t i = 0; i < in_.size(); ++i)
       if (needed_[i] && !at_[i].valid()) node(NodeId{i});
-    if (!problem_.why.empty()) return problem_;
     roots();
     for (const Collective& c : list_) out_.collectives.push_back(at_[(c.split.valid() ? c.split : c.node).index]);
     return std::move(out_);
@@ -96,24 +95,21 @@ class Localizer {
   const MeshPositions& mesh_of(NodeId id) const { return p_.positions[id.index]; }
 
   // Where an axis of a partitioned node stands on the device; -1: it is the mesh's.
-  std::vector<int> local_axes(NodeId id) const {
+  static std::vector<int> own_axes(const MeshPositions& positions) {
     std::vector<int> axes;
     int next = 0;
-    for (const int m : mesh_of(id)) axes.push_back(m == kNoMesh ? next++ : -1);
+    for (const int m : positions) axes.push_back(m == kNoMesh ? next++ : -1);
     return axes;
   }
+  std::vector<int> local_axes(NodeId id) const { return own_axes(mesh_of(id)); }
 
-  Type local_type(NodeId id) const {
-    const Type& type = in_.type(id);
-    Type local{type.dtype, {}};
+  static Type own_type(const Type& type, const MeshPositions& positions) {
+    Type own{type.dtype, {}};
     for (size_t i = 0; i < type.axes.size(); ++i)
-      if (mesh_of(id)[i] == kNoMesh) local.axes.push_back(type.axes[i]);
-    return local;
+      if (positions[i] == kNoMesh) own.axes.push_back(type.axes[i]);
+    return own;
   }
-
-  bool has_mesh(NodeId id) const {
-    return std::ranges::any_of(mesh_of(id), [](int m) { return m != kNoMesh; });
-  }
+  Type local_type(NodeId id) const { return own_type(in_.type(id), mesh_of(id)); }
 
   // ---- nodes
 
@@ -150,15 +146,25 @@ class Localizer {
   NodeId stripped(NodeId id) {
     Node node = copy_of(id);
     if (node.op == Op::permute && only_mesh_moves(id)) return node.operands[0];
-    if (node.op == Op::scan || node.op == Op::scan_result) {
-      const bool split = has_mesh(id) || std::ranges::any_of(in_[id].operands, [&](NodeId x) { return has_mesh(x); });
-      if (split) return refuse(id, "its iterations are split over the mesh");
-      return build_.append(std::move(node));
-    }
+    if (auto* scan = std::get_if<ScanAttr>(&node.attr)) scan->body = stripped_body(*scan->body, p_.bodies.at(id.index));
+    if (node.op == Op::scan || node.op == Op::scan_result) return build_.append(std::move(node));
     std::vector<std::vector<int>> from;
     for (const NodeId operand : in_[id].operands) from.push_back(local_axes(operand));
     strip_mesh(node, in_[id], from, local_axes(id));
     return build_.append(std::move(node));
+  }
+
+  // Nodes keep their numbers: devices meet in none of them.
+  std::shared_ptr<const Graph> stripped_body(const Graph& body, const std::vector<MeshPositions>& positions) const {
+    auto local = std::make_shared<Graph>(body);
+    for (uint32_t i = 0; i < body.size(); ++i) {
+      Node& node = local->nodes[i];
+      node.type = own_type(body.nodes[i].type, positions[i]);
+      std::vector<std::vector<int>> from;
+      for (const NodeId operand : node.operands) from.push_back(own_axes(positions[operand.index]));
+      strip_mesh(node, body.nodes[i], from, own_axes(positions[i]));
+    }
+    return local;
   }
 
   // Whether the device's own axes stay in their order.
@@ -170,11 +176,6 @@ class Localizer {
       last = from;
     }
     return true;
-  }
-
-  NodeId refuse(NodeId id, std::string why) {
-    if (problem_.why.empty()) problem_ = {id, std::move(why)};
-    return NodeId{0};
   }
 
   NodeId collective(const Collective& c, int divided) {
@@ -248,11 +249,10 @@ class Localizer {
   std::vector<NodeId> at_;
   std::vector<bool> needed_;
   std::unordered_map<uint32_t, Collective> collectives_, splits_;  // by the node that begins, and the one that ends it
-  NotLocal problem_;
 };
 
 }  // namespace
 
-std::variant<Localized, NotLocal> localize(const Partitioned& partitioned) { return Localizer(partitioned).run(); }
+Localized localize(const Partitioned& partitioned) { return Localizer(partitioned).run(); }
 
 }  // namespace einc

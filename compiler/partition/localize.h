@@ -3,8 +3,6 @@
 // mesh axes is one of the ops all_reduce, reduce_scatter, all_gather, all_to_all and shift. All devices run the same graph: where one is,
 // it reads from scalar inputs, its coordinates, so that what is compiled once serves all.
 #pragma once
-#include <string>
-#include <variant>
 #include <vector>
 
 #include "compiler/ir/interpret.h"
@@ -37,12 +35,6 @@ struct Localized {
   std::vector<NodeId> lasting, elsewhere;
 };
 
-// What has no counterpart on one device.
-struct NotLocal {
-  NodeId node;  // of the partitioned graph
-  std::string why;
-};
-
-std::variant<Localized, NotLocal> localize(const Partitioned& partitioned);
+Localized localize(const Partitioned& partitioned);
 
 }  // namespace einc

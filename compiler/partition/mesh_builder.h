@@ -7,6 +7,7 @@
 // They are split, merge and reduce over the mesh axis, so that the interpreter runs a partitioned graph as any other.
 #pragma once
 #include <span>
+#include <unordered_map>
 #include <vector>
 
 #include "compiler/ir/build.h"
@@ -24,20 +25,27 @@ inline constexpr int kNoMesh = -1;
 
 // A node's axes that are axes of the mesh, by position; kNoMesh for its own.
 using MeshPositions = std::vector<int>;
+// Of the bodies of scans, by scan: of each node.
+using BodyPositions = std::unordered_map<uint32_t, std::vector<MeshPositions>>;
 
 class MeshBuilder {
  public:
   // `source` has the mesh; the new graph has its dims and no nodes.
-  MeshBuilder(const Graph& source, Graph& out) : source_(source), build_(out) {}
+  MeshBuilder(const Graph& source, Graph& out) : MeshBuilder(source, source.mesh, out) {}
 
   Builder& build() { return build_; }
-  const Mesh& mesh() const { return source_.mesh; }
+  const Mesh& mesh() const { return mesh_; }
   std::vector<MeshPositions>& positions() { return positions_; }
+  BodyPositions& bodies() { return bodies_; }
 
   // A node of the source, as it is: for what lies whole on each device.
   NodeId whole(const Node& node);
   // The node computed on parts: operands as laid out for it, `rows` as decided.
   MeshValue compute(NodeId id, std::span<const MeshValue> operands, const Layout& result, const AxisList& rows);
+  // A scan whose iterations are computed on parts. `labels`: of its body (scan_factors.h), and `over`: what splits them.
+  MeshValue scan(NodeId id, std::span<const MeshValue> operands, const std::vector<std::vector<int>>& labels,
+                 std::span<const AxisList> over);
+  MeshValue scan_result(NodeId id, NodeId scan, const Layout& layout);
   // The source's axes are those of `full`.
   MeshValue relayout(const MeshValue& from, const Layout& target, const Type& full);
 
@@ -47,6 +55,7 @@ class MeshBuilder {
   Type type_of(const Type& full, const Layout& layout) const;
 
  private:
+  MeshBuilder(const Graph& source, const Mesh& mesh, Graph& out) : source_(source), mesh_(mesh), build_(out) {}
   NodeId append(Node node, MeshPositions positions);
   MeshPositions leading(const AxisList& mesh_axes, size_t own) const;
   MeshValue slice(const MeshValue& from, int axis, int m, const Type& full);
@@ -74,8 +83,10 @@ class MeshBuilder {
   MeshValue scatter_rows(NodeId id, std::span<const MeshValue> operands, const Layout& result, const AxisList& rows);
 
   const Graph& source_;
+  const Mesh& mesh_;
   Builder build_;
   std::vector<MeshPositions> positions_;
+  BodyPositions bodies_;
 };
 
 }  // namespace einc

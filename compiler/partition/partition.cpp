@@ -10,6 +10,7 @@
 #include "compiler/partition/delay.h"
 #include "compiler/partition/factors.h"
 #include "compiler/partition/place_stages.h"
+#include "compiler/partition/scan_factors.h"
 #include "compiler/partition/spread.h"
 
 namespace einc {
@@ -51,6 +52,7 @@ class Partitioner {
     for (uint32_t i = 0; i < in_.size(); ++i) node(i);
     roots();
     out_.positions = std::move(builder_.positions());
+    out_.bodies = std::move(builder_.bodies());
     out_.edge.resize(out_.graph.size(), false);
     for (const std::vector<Version>& versions : versions_) out_.layouts.push_back(versions.empty() ? Layout() : versions[0].part.layout);
     for (uint32_t i = 0; i < in_.size(); ++i) out_.zigzag.push_back(zigzag_of(i));
@@ -69,10 +71,7 @@ class Partitioner {
     return op == Op::input || op == Op::param || op == Op::state;
   }
 
-  // A node without a rule gets one where nothing of it is split: checked when its operands' layouts are known.
   bool read_rules() {
-    factors_.resize(in_.size());
-    without_rule_.resize(in_.size(), false);
     std::vector<AxisList> split(in_.size());  // mesh axes that split what a node is made of
     for (uint32_t i = 0; i < in_.size(); ++i) {
       const Node& node = in_.nodes[i];
@@ -82,34 +81,22 @@ class Partitioner {
         if (reached) split[i].push_back(m);
       }
       // One more while an axis is being split.
-      if (!split[i].empty() && node.type.rank() + static_cast<int>(in_.mesh.axes.size()) >= kMaxRank) {
+      if (!split[i].empty() && most_axes(node) + static_cast<int>(in_.mesh.axes.size()) >= kMaxRank) {
         problem_ = {NodeId{i}, split[i][0], fmt::format("with those of the mesh it has more than {} axes", kMaxRank - 1)};
         return false;
       }
-      if (auto factors = factors_of(in_, NodeId{i})) {
-        factors_[i] = std::move(*factors);
-        if (const auto yielding = hints_.yielding.find(i); yielding != hints_.yielding.end())
-          for (size_t label = 0; label < factors_[i].labels.size(); ++label) factors_[i].labels[label].yields = yielding->second[label];
-        continue;
-      }
-      without_rule_[i] = true;
-      for (const NodeId operand : node.operands) {
-        factors_[i].operands.emplace_back();
-        for (int a = 0; a < in_.type(operand).rank(); ++a) {
-          factors_[i].operands.back().push_back(static_cast<int>(factors_[i].labels.size()));
-          factors_[i].labels.push_back({LabelKind::whole});
-        }
-      }
-      factors_[i].result.assign(static_cast<size_t>(node.type.rank()), -1);
-      factors_[i].linear.assign(node.operands.size(), Linearity::none);
-    }
-    for (uint32_t i = 0; i < in_.size(); ++i) {
-      const Node& node = in_.nodes[i];
-      if (!without_rule_[i] || split[i].empty() || node.op == Op::scan_result) continue;
-      problem_ = {NodeId{i}, split[i][0], "no rule says what a device's part of it is"};
-      return false;
+      factors_.push_back(factors_of(in_, NodeId{i}));
+      if (const auto yielding = hints_.yielding.find(i); yielding != hints_.yielding.end())
+        for (size_t label = 0; label < factors_[i].labels.size(); ++label) factors_[i].labels[label].yields = yielding->second[label];
     }
     return true;
+  }
+
+  static int most_axes(const Node& node) {
+    int most = node.type.rank();
+    if (node.op == Op::scan)
+      for (const Node& inside : node.as<ScanAttr>().body->nodes) most = std::max(most, most_axes(inside));
+    return most;
   }
 
   // From what states and params take, and hints, backwards along axes that elementwise ops and views keep.
@@ -174,6 +161,11 @@ class Partitioner {
     const Node& node = in_.nodes[i];
     builder_.build().origin = node.origin;
     if (node.operands.empty()) return source(i, node);
+    if (node.op == Op::scan_result) {
+      const uint32_t scan = node.operands[0].index;
+      const Layout layout = scan_result_layout(factors_[scan], scans_.at(scan), node.as<ScanResultAttr>().index);
+      return versions_[i].push_back({taken(i, builder_.scan_result(NodeId{i}, versions_[scan][0].part.node, layout))});
+    }
     std::vector<Layout> given;
     for (const NodeId operand : node.operands) given.push_back(seen_by(operand, node));
     const LayoutDecision decision = decide_layouts(in_, NodeId{i}, factors_[i], given, wants_[i], values_);
@@ -181,6 +173,10 @@ class Partitioner {
     for (size_t k = 0; k < node.operands.size(); ++k)
       operands.push_back(laid_out(node.operands[k], decision.operands[k], static_cast<int>(node.origin.phase)));
     builder_.build().origin = node.origin;
+    if (node.op == Op::scan) {
+      scans_[i] = decision.over;
+      return versions_[i].push_back({builder_.scan(NodeId{i}, operands, scan_factors(in_, NodeId{i}).body, decision.over)});
+    }
     const MeshValue made = builder_.compute(NodeId{i}, operands, decision.result, decision.rows);
     if (node.op == Op::cast && spread_[node.operands[0].index] != Assembly::never && node.origin.phase != Phase::optimizer) {
       spread_[i] = spread_[node.operands[0].index];
@@ -321,14 +317,14 @@ class Partitioner {
   MeshBuilder builder_;
   std::vector<DeclaredLayout> declared_;
   std::vector<Factors> factors_;
-  std::vector<bool> without_rule_;
   std::vector<Layout> wants_;
   std::vector<AxisList> waits_;
-  std::vector<std::vector<Version>> versions_;  // by node; the first is what the node is
-  std::vector<Assembly> spread_;                // by node: params, and their casts
-  std::unordered_map<uint32_t, Layout> read_;   // of those that are spread
-  std::vector<bool> drawn_;                     // by node
-  std::unordered_map<uint32_t, NodeId> whole_;  // declarations in the new graph
+  std::vector<std::vector<Version>> versions_;                 // by node; the first is what the node is
+  std::vector<Assembly> spread_;                               // by node: params, and their casts
+  std::unordered_map<uint32_t, Layout> read_;                  // of those that are spread
+  std::vector<bool> drawn_;                                    // by node
+  std::unordered_map<uint32_t, std::vector<AxisList>> scans_;  // by node: what splits the labels of its factors
+  std::unordered_map<uint32_t, NodeId> whole_;                 // declarations in the new graph
   NoPartition problem_;
 };
 

@@ -26,7 +26,8 @@ struct EdgeValue {
 
 struct Partitioned {
   Graph graph;
-  std::vector<MeshPositions> positions;                // by node
+  std::vector<MeshPositions> positions;  // by node
+  BodyPositions bodies;
   std::vector<bool> edge;                              // by node: between whole values and devices' parts
   std::vector<Layout> layouts;                         // by node of the source: how its value lies
   std::vector<ZigzagAxes> zigzag;                      // by node of the source, likewise
@@ -35,7 +36,7 @@ struct Partitioned {
   EdgeValue loss;
 };
 
-// An op that has no rule for parts.
+// A value that cannot be split.
 struct NoPartition {
   NodeId node;  // of the source
   int mesh_axis = 0;

@@ -88,11 +88,9 @@ MeshStep device_step(const Localized& local, const Bindings& given, const PlanSt
 
 std::optional<MeshStep> mesh_step(const Partitioned& partitioned, const Bindings& given, const PlanStep& plan,
                                   const ProcessBytes& process_bytes, const Device* device, std::span<const double> collective_s) {
-  auto made = localize(partitioned);
-  auto* local = std::get_if<Localized>(&made);
-  if (!local) return std::nullopt;
-  if (!local->gradients.empty()) local->stores = DeviceUpdates::in_place;
-  return device_step(*local, given, plan, process_bytes, {}, {}, device, collective_s);
+  Localized local = localize(partitioned);
+  if (!local.gradients.empty()) local.stores = DeviceUpdates::in_place;
+  return device_step(local, given, plan, process_bytes, {}, {}, device, collective_s);
 }
 
 }  // namespace einc

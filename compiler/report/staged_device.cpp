@@ -56,12 +56,9 @@ std::optional<StagedDevice> staged_device(const Partitioned& partitioned, const 
   const Bindings micro = microbatch_dims(partitioned.graph, given);
   const BindResult bound = partitioned.graph.dims.bind(micro);
   if (!bound.ok() || !bound.unset.empty()) return std::nullopt;
-  auto made = localize(partitioned);
-  auto* local = std::get_if<Localized>(&made);
-  if (!local) return std::nullopt;
   staged.given = micro, staged.dims = bound.values;
   staged.microbatches = partitioned.graph.mesh.stages.microbatches.evaluate_integer(bound.values).value_or(1);
-  staged.whole = std::move(*local);
+  staged.whole = localize(partitioned);
   const Graph& whole = staged.whole.graph;
   staged.places = firsts.empty() ? place_stages(whole, whole.mesh.stages.loop, stages_of(whole, micro))
                                  : place_stages(whole, whole.mesh.stages.loop, firsts);

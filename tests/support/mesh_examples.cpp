@@ -28,7 +28,11 @@ constexpr MeshExample kExamples[] = {
     {"shakespeare_char.ein", "batch=4 seq=4 vocab=12 layers=1 heads=2 head=3", "data=2,model=2", "batch=data; heads,hidden,vocab=model"},
     {"llama.ein", "batch=4 seq=4 vocab=12 layers=2 embed=8 heads=4 kv_heads=2 ffn=6", "data=2,model=2",
      "batch=data; kv_heads,ffn,vocab=model; params=data", 0.05},  // bf16
-    {"llama.ein", "batch=4 seq=4 vocab=12 layers=2 embed=8 heads=4 kv_heads=2 ffn=6", "data=4", "batch=data; states=data", 0.05}};
+    {"llama.ein", "batch=4 seq=4 vocab=12 layers=2 embed=8 heads=4 kv_heads=2 ffn=6", "data=4", "batch=data; states=data", 0.05},
+    {"../tests/zoo/models/gru.ein", "batch=4 seq=5 hidden=8", "data=2", "batch=data"},
+    {"../tests/zoo/models/lstm.ein", "batch=4 seq=3 hidden=6 vocab=8", "data=2,model=2", "batch=data; vocab=model; params=data"},
+    {"../tests/zoo/models/mamba.ein", "batch=4 seq=4 inner=12 vocab=8", "data=2,model=2", "batch=data; inner=model; states=data"},
+    {"lstm.ein", "batch=4", "model=2", "hidden=model"}};
 
 }  // namespace
 

@@ -49,7 +49,7 @@ TEST_CASE("zigzag: every device makes as many pairs, and little more than the ma
       CAPTURE(n);
       const Compilation c =
           compiled_text(with_length(text_of(context_programs()[p], fmt::format("context = {}", n), shard_lines("", false)), 192));
-      const Localized local = std::get<Localized>(localize(parts_of(*c.graph)));
+      const Localized local = localize(parts_of(*c.graph));
       const DeviceProgram program = device_program(local);
       const FormedGraph formed = form_graph(program.graph, {}, RunMode::training);
       int attentions = 0;

@@ -38,7 +38,8 @@ std::string device_schedule_problem(Localized local, DeviceUpdates updates, cons
   const auto meetings = std::ranges::count_if(formed.list.kernels, [](const GraphKernel& k) { return k.kernel->collective; });
   if (static_cast<size_t>(meetings) != program.collectives.size()) return "a collective is no launch";
   const std::string text = print_schedule(formed.list, &formed.plan);
-  const auto read = read_schedule(text, static_cast<uint32_t>(formed.bound.graph.size()));
+  const auto scans = scans_of(formed.list);
+  const auto read = read_schedule(text, static_cast<uint32_t>(formed.bound.graph.size()), scans);
   if (const auto* error = std::get_if<LineError>(&read)) return error->message;
   const auto& again = std::get<ScheduleText>(read);
   return print_schedule(again.list, &again.plan) == text ? "" : "it reads back as another schedule";
@@ -153,15 +154,15 @@ int64_t most_held(const MeshPlan& plan, CollectiveKind kind) {
 }
 
 std::string device_graph_problem(const Graph& graph, const Bindings& dims) {
-  const auto made = localize(std::get<Partitioned>(partition_for_mesh(graph, dims)));
-  const Graph& device = std::get<Localized>(made).graph;
+  const Localized local = localize(std::get<Partitioned>(partition_for_mesh(graph, dims)));
+  const Graph& device = local.graph;
   if (const auto problems = verify(device); !problems.empty()) return problems.front();
   const std::string text = print_graph(device);
   const auto again = read_graph(text);
   if (const auto* error = std::get_if<GraphReadError>(&again)) return error->message;
   if (print_graph(std::get<Graph>(again)) != text) return "it reads back as another graph";
   for (const DeviceUpdates updates : {DeviceUpdates::apart, DeviceUpdates::in_place})
-    if (const std::string problem = device_schedule_problem(std::get<Localized>(made), updates, dims); !problem.empty()) return problem;
+    if (const std::string problem = device_schedule_problem(local, updates, dims); !problem.empty()) return problem;
   return "";
 }
 

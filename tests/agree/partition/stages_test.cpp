@@ -34,9 +34,7 @@ struct Cut {
 Cut cut_of(const Graph& graph, const Bindings& dims) {
   auto made = partition(graph, dims);
   REQUIRE(std::holds_alternative<Partitioned>(made));
-  auto local = localize(std::get<Partitioned>(made));
-  REQUIRE(std::holds_alternative<Localized>(local));
-  Cut cut{std::get<Localized>(std::move(local)), {}, {}};
+  Cut cut{localize(std::get<Partitioned>(made)), {}, {}};
   cut.places = place_stages(cut.whole.graph, graph.mesh.stages.loop, stages_of(cut.whole.graph, dims));
   cut.programs = cut_stages(cut.whole, cut.places);
   return cut;
@@ -195,9 +193,7 @@ TEST_CASE("stages: random programs cut anywhere") {
     given->graph.mesh.axes = {{Name("stage"), Poly(3)}};
     auto made = partition(given->graph, {});
     if (!std::holds_alternative<Partitioned>(made)) continue;
-    auto local = localize(std::get<Partitioned>(made));
-    if (!std::holds_alternative<Localized>(local)) continue;
-    Cut cut{std::get<Localized>(std::move(local)), {}, {}};
+    Cut cut{localize(std::get<Partitioned>(made)), {}, {}};
     cut.places = random_places(cut.whole.graph, 3, seed);
     cut.programs = cut_stages(cut.whole, cut.places);
     sends += static_cast<int>(cut.programs.sends.size());
