@@ -41,7 +41,7 @@ class Partitioner {
     declared_ = declared_layouts(in_, values_);
     if (!read_rules()) return problem_;
     find_wants();
-    find_drawn();
+    find_repeated();
     std::vector<Layout> read;
     for (uint32_t i = 0; i < in_.size(); ++i) read.push_back(is_declared(i) ? declared_[i].read : Layout(in_.nodes[i].type.rank()));
     WaitingSums waiting = delayed_sums(in_, read, factors_, wants_, values_);
@@ -54,12 +54,29 @@ class Partitioner {
     out_.positions = std::move(builder_.positions());
     out_.bodies = std::move(builder_.bodies());
     out_.edge.resize(out_.graph.size(), false);
-    for (const std::vector<Version>& versions : versions_) out_.layouts.push_back(versions.empty() ? Layout() : versions[0].part.layout);
+    const std::vector<bool> needed = needed_nodes();
+    for (const std::vector<Version>& versions : versions_) {
+      const auto is_needed = [&](const Version& v) { return needed[v.part.node.index]; };
+      const auto shown = std::ranges::find_if(versions, is_needed);
+      out_.layouts.push_back(versions.empty() ? Layout() : (shown == versions.end() ? versions[0] : *shown).part.layout);
+    }
     for (uint32_t i = 0; i < in_.size(); ++i) out_.zigzag.push_back(zigzag_of(i));
     return std::move(out_);
   }
 
  private:
+  // What roots are made of: of a value that is read in parts alone the whole is not.
+  std::vector<bool> needed_nodes() const {
+    std::vector<bool> needed(out_.graph.size(), false);
+    for_each_root(out_.graph, [&](NodeId id) {
+      if (id.valid()) needed[id.index] = true;
+    });
+    for (uint32_t i = out_.graph.size(); i-- > 0;)
+      if (needed[i])
+        for (const NodeId operand : out_.graph.nodes[i].operands) needed[operand.index] = true;
+    return needed;
+  }
+
   void copy_all_but_nodes() {
     Graph& g = out_.graph;
     g.name = in_.name, g.dims = in_.dims, g.mesh = in_.mesh, g.policy = in_.policy;
@@ -135,18 +152,29 @@ class Partitioner {
     }
   }
 
-  // Elementwise functions of random numbers, constants and indices.
-  void find_drawn() {
-    std::vector<bool> given(in_.size(), false);  // by constants and indices, or drawn
-    drawn_.resize(in_.size(), false);
+  // Axes along which a value repeats what lacks them, or is drawn: a device makes its part of them alone, without the rest.
+  void find_repeated() {
+    std::vector<bool> given(in_.size(), false);  // by constants and indices
     for (uint32_t i = 0; i < in_.size(); ++i) {
       const Node& node = in_.nodes[i];
-      const bool maps = node.op == Op::map || node.op == Op::cast;
-      given[i] = node.op == Op::constant || node.op == Op::iota || node.op == Op::random ||
-                 (maps && std::ranges::all_of(node.operands, [&](NodeId x) { return given[x.index]; }));
-      drawn_[i] =
-          maps && given[i] && std::ranges::any_of(node.operands, [&](NodeId x) { return in_[x].op == Op::random || drawn_[x.index]; });
+      const bool source = node.op == Op::constant || node.op == Op::iota;
+      const bool maps = node.op == Op::map || node.op == Op::cast || node.op == Op::broadcast;
+      given[i] = source || (maps && std::ranges::all_of(node.operands, [&](NodeId x) { return given[x.index]; }));
+      std::vector<bool>& axes = repeated_.emplace_back(node.type.axes.size(), source || node.op == Op::random);
+      for (size_t a = 0; a < axes.size() && !node.operands.empty() && !makes_table(node.op); ++a) axes[a] = repeats(node, i, a);
+      repeats_values_.push_back(node.op == Op::random || (node.op == Op::broadcast && !given[node.operands[0].index]) ||
+                                std::ranges::any_of(node.operands, [&](NodeId x) { return repeats_values_[x.index]; }));
     }
+  }
+
+  bool repeats(const Node& node, uint32_t i, size_t axis) const {
+    const int label = factors_[i].result[axis];
+    if (label < 0) return node.op == Op::broadcast;
+    if (factors_[i].labels[static_cast<size_t>(label)].kind != LabelKind::keep) return false;
+    for (size_t k = 0; k < node.operands.size(); ++k)
+      for (size_t a = 0; a < factors_[i].operands[k].size(); ++a)
+        if (factors_[i].operands[k][a] == label && !repeated_[node.operands[k].index][a]) return false;
+    return true;
   }
 
   static void add_wish(Layout& want, const Layout& layout) {
@@ -240,7 +268,7 @@ class Partitioner {
       const double cost = cost_to(versions[v].part.layout, target, in_.type(id));
       if (cost < least) least = cost, best = v;
     }
-    if (drawn_[id.index]) return drawn_part(id, target, phase);
+    if (is_made_in_parts(id, versions[best].part.layout, target)) return made_in_parts(id, target, phase);
     builder_.build().origin = in_[id].origin;
     if (by_phase) builder_.build().origin.phase = static_cast<Phase>(phase);
     const MeshValue part = builder_.relayout(versions[best].part, target, in_.type(id));
@@ -248,16 +276,32 @@ class Partitioner {
     return part;
   }
 
-  // A device makes no more of random numbers than its own part, whose numbers follow from where it is.
-  MeshValue drawn_part(NodeId id, const Layout& target, int phase) {
+  // What each device has whole is wanted in parts of repeated axes.
+  bool is_made_in_parts(NodeId id, const Layout& from, const Layout& target) const {
+    if (!repeats_values_[id.index] || in_[id].operands.empty() || !from.whole() || !target.partial.empty()) return false;
+    for (size_t a = 0; a < target.axes.size(); ++a)
+      if (!target.axes[a].empty() && !repeated_[id.index][a]) return false;
+    for (size_t k = 0; k < in_[id].operands.size(); ++k) {
+      const Layout part = operand_part(id, k, target);
+      for (int a = 0; a < static_cast<int>(part.axes.size()); ++a)
+        if (!divides_evenly(in_.type(in_[id].operands[k]).axis(a).size, part.over(a), in_.mesh, values_)) return false;
+    }
+    return true;
+  }
+
+  Layout operand_part(NodeId id, size_t k, const Layout& target) const {
+    const std::vector<int>& labels = factors_[id.index].operands[k];
+    Layout layout(static_cast<int>(labels.size()));
+    for (size_t a = 0; a < labels.size(); ++a)
+      for (size_t r = 0; r < target.axes.size(); ++r)
+        if (factors_[id.index].result[r] == labels[a]) layout.axes[a] = target.axes[r];
+    return layout;
+  }
+
+  MeshValue made_in_parts(NodeId id, const Layout& target, int phase) {
     const Node& node = in_[id];
     std::vector<MeshValue> operands;
-    for (size_t k = 0; k < node.operands.size(); ++k) {
-      Layout layout(in_.type(node.operands[k]).rank());
-      for (int a = 0; a < static_cast<int>(layout.axes.size()); ++a)
-        layout.over(a) = target.over(node.op == Op::map ? node.as<MapAttr>().maps[k][a] : a);
-      operands.push_back(laid_out(node.operands[k], layout, phase));
-    }
+    for (size_t k = 0; k < node.operands.size(); ++k) operands.push_back(laid_out(node.operands[k], operand_part(id, k, target), phase));
     builder_.build().origin = node.origin;
     const MeshValue part = builder_.compute(id, operands, target, {});
     versions_[id.index].push_back({part});
@@ -322,7 +366,8 @@ class Partitioner {
   std::vector<std::vector<Version>> versions_;                 // by node; the first is what the node is
   std::vector<Assembly> spread_;                               // by node: params, and their casts
   std::unordered_map<uint32_t, Layout> read_;                  // of those that are spread
-  std::vector<bool> drawn_;                                    // by node
+  std::vector<std::vector<bool>> repeated_;                    // by node and axis
+  std::vector<bool> repeats_values_;                           // by node: not only constants and indices
   std::unordered_map<uint32_t, std::vector<AxisList>> scans_;  // by node: what splits the labels of its factors
   std::unordered_map<uint32_t, NodeId> whole_;                 // declarations in the new graph
   NoPartition problem_;
