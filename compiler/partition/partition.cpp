@@ -276,11 +276,18 @@ class Partitioner {
     return part;
   }
 
-  // What each device has whole is wanted in parts of repeated axes.
+  // Devices along a mesh axis have the same, and parts of it are wanted: of repeated axes, or by the optimizer, which makes its part of
+  // what follows from params that all have.
   bool is_made_in_parts(NodeId id, const Layout& from, const Layout& target) const {
-    if (!repeats_values_[id.index] || in_[id].operands.empty() || !from.whole() || !target.partial.empty()) return false;
-    for (size_t a = 0; a < target.axes.size(); ++a)
-      if (!target.axes[a].empty() && !repeated_[id.index][a]) return false;
+    const Node& node = in_[id];
+    if (node.operands.empty() || !from.partial.empty() || !target.partial.empty()) return false;
+    const bool of_optimizer = node.origin.phase == Phase::optimizer && (node.op == Op::map || node.op == Op::cast);
+    for (size_t a = 0; a < target.axes.size(); ++a) {
+      const AxisList &have = from.axes[a], &want = target.axes[a];
+      if (have.size() > want.size() || !std::equal(have.begin(), have.end(), want.begin())) return false;
+      const bool is_repeated = repeats_values_[id.index] && repeated_[id.index][a];
+      if (have.size() < want.size() && !of_optimizer && !is_repeated) return false;
+    }
     for (size_t k = 0; k < in_[id].operands.size(); ++k) {
       const Layout part = operand_part(id, k, target);
       for (int a = 0; a < static_cast<int>(part.axes.size()); ++a)

@@ -68,3 +68,28 @@ TEST_CASE("mesh: a launch that reads terms behind the sum in their place is foun
   plan.steps.push_back({DeviceAct::compute, 0, number, number + 1});
   CHECK(verify_mesh_plan(plan).find("wants the old value") != std::string::npos);
 }
+
+// Of params that all devices have, each updates a part, and makes no more of them than that.
+TEST_CASE("mesh: where moments are split the optimizer makes its part of what follows from params") {
+  for (const auto& [mesh, shard] :
+       {std::pair("data=4", "batch=data; states=data"), std::pair("data=4,model=2", "batch=data; heads,hidden,vocab=model; states=data")}) {
+    INFO(std::string(shard));
+    const Planned p = planned(mesh, shard);
+    const Executable& code = p.plan().code.compute.program;
+    uint32_t behind = 0, computed = 0;  // launches: when the last sum of gradients starts
+    for (const DeviceStep& step : p.plan().steps) {
+      if (step.act == DeviceAct::compute) computed = step.last;
+      if (step.act == DeviceAct::start && p.plan().collectives[step.index].kind == CollectiveKind::reduce_scatter) behind = computed;
+    }
+    std::vector<bool> others(code.buffers.size(), false), made(code.buffers.size(), false);
+    for (const BoundValue& bound : p.plan().code.bound) others[bound.buffer] = true;
+    for (uint32_t l = 0; l < code.launches.size(); ++l)
+      for (const uint32_t buffer : code.launches[l].buffers) (l < behind ? others : made)[buffer] = true;
+    int64_t largest = 0;  // in memory, of what the optimizer makes for itself
+    for (size_t buffer = 0; buffer < code.buffers.size(); ++buffer)
+      if (made[buffer] && !others[buffer]) largest = std::max(largest, code.buffers[buffer].bytes);
+    int64_t param = 0;
+    for (const TensorInfo& info : p.program->info.params) param = std::max(param, info.bytes());
+    CHECK(largest <= param / 4);
+  }
+}
