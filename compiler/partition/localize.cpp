@@ -12,7 +12,9 @@
 
 #include "compiler/ir/build.h"
 #include "compiler/ir/print.h"
+#include "compiler/ir/scan.h"
 #include "compiler/partition/collectives.h"
+#include "compiler/partition/local_parts.h"
 #include "compiler/partition/strip_mesh.h"
 
 namespace einc {
@@ -95,20 +97,8 @@ class Localizer {
   const MeshPositions& mesh_of(NodeId id) const { return p_.positions[id.index]; }
 
   // Where an axis of a partitioned node stands on the device; -1: it is the mesh's.
-  static std::vector<int> own_axes(const MeshPositions& positions) {
-    std::vector<int> axes;
-    int next = 0;
-    for (const int m : positions) axes.push_back(m == kNoMesh ? next++ : -1);
-    return axes;
-  }
   std::vector<int> local_axes(NodeId id) const { return own_axes(mesh_of(id)); }
 
-  static Type own_type(const Type& type, const MeshPositions& positions) {
-    Type own{type.dtype, {}};
-    for (size_t i = 0; i < type.axes.size(); ++i)
-      if (positions[i] == kNoMesh) own.axes.push_back(type.axes[i]);
-    return own;
-  }
   Type local_type(NodeId id) const { return own_type(in_.type(id), mesh_of(id)); }
 
   // ---- nodes
@@ -146,25 +136,28 @@ class Localizer {
   NodeId stripped(NodeId id) {
     Node node = copy_of(id);
     if (node.op == Op::permute && only_mesh_moves(id)) return node.operands[0];
-    if (auto* scan = std::get_if<ScanAttr>(&node.attr)) scan->body = stripped_body(*scan->body, p_.bodies.at(id.index));
-    if (node.op == Op::scan || node.op == Op::scan_result) return build_.append(std::move(node));
+    if (node.op == Op::scan) return scan(id, std::move(node));
+    if (node.op == Op::scan_result) return build_.append(std::move(node));
     std::vector<std::vector<int>> from;
     for (const NodeId operand : in_[id].operands) from.push_back(local_axes(operand));
     strip_mesh(node, in_[id], from, local_axes(id));
     return build_.append(std::move(node));
   }
 
-  // Nodes keep their numbers: devices meet in none of them.
-  std::shared_ptr<const Graph> stripped_body(const Graph& body, const std::vector<MeshPositions>& positions) const {
-    auto local = std::make_shared<Graph>(body);
-    for (uint32_t i = 0; i < body.size(); ++i) {
-      Node& node = local->nodes[i];
-      node.type = own_type(body.nodes[i].type, positions[i]);
-      std::vector<std::vector<int>> from;
-      for (const NodeId operand : node.operands) from.push_back(own_axes(positions[operand.index]));
-      strip_mesh(node, body.nodes[i], from, own_axes(positions[i]));
-    }
-    return local;
+  // Iterations that make parts of what follows from places read where the device is.
+  NodeId scan(NodeId id, Node node) {
+    auto& attr = std::get<ScanAttr>(node.attr);
+    const int wholes = whole_operands(node);
+    LocalBody body = local_body(*attr.body, p_.bodies.at(id.index), wholes, in_.mesh);
+    attr.body = std::move(body.graph);
+    SmallVector<NodeId, 3> operands;
+    for (int k = 0; k < wholes; ++k) operands.push_back(node.operands[static_cast<size_t>(k)]);
+    for (const int m : body.coordinates) operands.push_back(coordinate(m, DType::i32));
+    for (size_t k = static_cast<size_t>(wholes); k < node.operands.size(); ++k) operands.push_back(node.operands[k]);
+    node.operands.clear();
+    for (const NodeId operand : operands) node.operands.push_back(operand);
+    build_.origin = in_[id].origin;
+    return build_.append(std::move(node));
   }
 
   // Whether the device's own axes stay in their order.
@@ -198,19 +191,9 @@ class Localizer {
     return 0;
   }
 
-  int new_mesh_axis(NodeId id) const {
-    const MeshPositions& before = mesh_of(in_[id].operands[0]);
-    for (const int m : mesh_of(id))
-      if (m != kNoMesh && std::ranges::find(before, m) == before.end()) return m;
-    return kNoMesh;
-  }
+  int new_mesh_axis(NodeId id) const { return new_mesh_axis_of(mesh_of(in_[id].operands[0]), mesh_of(id)); }
 
-  int split_axis(NodeId id) const {
-    const AxisList& counts = in_[id].as<SplitAttr>().counts;
-    for (int i = 0; i < counts.size(); ++i)
-      if (counts[i] > 1) return local_axes(in_[id].operands[0])[static_cast<size_t>(i)];
-    return 0;
-  }
+  int split_axis(NodeId id) const { return split_axis_of(in_[id], local_axes(in_[id].operands[0])); }
 
   NodeId coordinate(int m, DType dtype) {
     NodeId& input = out_.coordinates[static_cast<size_t>(m)];
@@ -223,22 +206,12 @@ class Localizer {
     return dtype == DType::i32 ? input : build_.cast(input, dtype);
   }
 
-  // A device keeps its part of what it has whole: x[.. m part ..] at its coordinate.
   NodeId own_part(NodeId id, int m) {
     const NodeId x = at_[in_[id].operands[0].index];
-    const Type whole = build_.type(x), part = local_type(id);
-    const int axis = split_axis(id), rank = whole.rank();
-    AxisList counts;
-    std::vector<Axis> axes = part.axes;
-    for (int i = 0; i < rank; ++i) counts.push_back(i == axis ? 2 : 1);
+    const Type part = local_type(id);
     if (part.rank() == 1 && in_[in_[id].operands[0]].op == Op::iota && part.axis(0).size == Poly(1))
       return build_.broadcast(coordinate(m, part.dtype), {}, part.axes);
-    const MeshAxis& mesh = in_.mesh.axes[static_cast<size_t>(m)];
-    axes.insert(axes.begin() + axis, Axis{mesh.name, mesh.size});
-    const NodeId parts = build_.split(x, counts, axes);
-    GatherAttr attr{axis, {}, {}};
-    for (int i = 0, next = 0; i <= rank; ++i) attr.table_map.push_back(i == axis ? kNoAxis : next++);
-    return build_.gather(parts, coordinate(m, DType::i32), attr, part.axes);
+    return part_at(build_, x, split_axis(id), in_.mesh.axes[static_cast<size_t>(m)], coordinate(m, DType::i32), part);
   }
 
   const Partitioned& p_;

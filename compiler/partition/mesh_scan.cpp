@@ -36,7 +36,9 @@ MeshValue MeshBuilder::scan(NodeId id, std::span<const MeshValue> operands, cons
     std::vector<MeshValue> given;
     for (const NodeId operand : source.operands) given.push_back(at[operand.index]);
     inside.build().origin = source.origin;
-    at.push_back(inside.compute(NodeId{i}, given, layout, {}));
+    const bool by_place = source.op == Op::iota || source.op == Op::random;
+    at.push_back(by_place ? inside.relayout({inside.whole(source), Layout(source.type.rank())}, layout, source.type)
+                          : inside.compute(NodeId{i}, given, layout, {}));
   }
   for (const Update& update : from.updates) body->updates.push_back({at[update.target.index].node, at[update.value.index].node});
   attr.body = body;

@@ -69,8 +69,7 @@ class ScanFactorBuilder {
  private:
   void node(NodeId id) {
     const Node& node = body_[id];
-    const bool by_place = node.op == Op::iota || node.op == Op::random || node.op == Op::dropout;
-    if (by_place || node.op == Op::scan || node.op == Op::scan_result) {
+    if (node.op == Op::dropout || node.op == Op::scan || node.op == Op::scan_result) {
       axes_.keep_whole(id);
       for (const NodeId operand : node.operands) axes_.keep_whole(operand);
       return;

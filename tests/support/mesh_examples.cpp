@@ -82,6 +82,25 @@ loss = sum(y)
 minimize loss using momentum(lr = 1, momentum = 0.5)
 )";
 
+const char* const kDrawingScan = R"(
+dim batch = 4, k = 6
+input x: [batch time=3 k]
+param w: [k out=k] ~ normal(std = 0.5)
+h = 0 * x[time = 0]
+scan t in time {
+  v: [batch k] = einsum(h, w, "batch k, k out -> batch out")
+  h = dropout(tanh(v + x[time = t]), 0.3) + where(iota(batch) == t, 1, 0) * normal(batch)
+  collect seen = mean(h^2, k)
+}
+output seen
+loss = mean(h^2) + sum(seen)
+minimize loss using momentum(lr = 0.1)
+)";
+
+const char* const kScanMeshes[4] = {
+    "mesh data = 2\nshard batch over data\n", "mesh data = 4\nshard batch over data\nshard params over data\n",
+    "mesh pod = 2, data = 2\nshard batch over pod, data\n", "mesh data = 2, model = 2\nshard batch over data\nshard k over model\n"};
+
 void set_whole_numbers(TensorMap& values, uint64_t seed) {
   for (auto& [name, tensor] : values)
     for (size_t i = 0; i < tensor.reals.size(); ++i) tensor.reals[i] = static_cast<double>((i * 7 + seed + name.str().size()) % 5) - 2;

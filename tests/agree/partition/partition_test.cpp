@@ -182,6 +182,20 @@ TEST_CASE("sums are joined, in bf16 too") {
   }
 }
 
+TEST_CASE("iterations of a scan are done in parts, and devices do not meet in them") {
+  for (const char* lines : kScanMeshes) {
+    CAPTURE(lines);
+    const Compilation c = compile_text("m.ein", std::string(lines) + kDrawingScan, {});
+    REQUIRE_MESSAGE(c.graph, render_text(c.sources, c.diagnostics));
+    const Partitioned parts = over_mesh(*c.graph, {});
+    CHECK(partition_problem(*c.graph, parts, data_for(*c.graph, {}), kAllowed) == "");
+    int split = 0;
+    for (const auto& [scan, positions] : parts.bodies)
+      split += std::ranges::any_of(positions, [](const MeshPositions& at) { return std::ranges::find(at, 0) != at.end(); });
+    CHECK(split == 2);  // forward and backward
+  }
+}
+
 TEST_CASE("a value that would have more axes than tensors have is named") {
   std::string axes;
   for (int i = 0; i < 29; ++i) axes += fmt::format(" a{}=1", i);

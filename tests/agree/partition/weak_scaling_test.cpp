@@ -65,11 +65,12 @@ TEST_CASE("weak scaling: what is drawn, and what is repeated") {
   const std::string lines[] = {"y = dropout(x, 0.3)", "y = x + 0.1 * normal(batch, k) * cast(uniform(batch) < 0.5, f32)",
                                "q = repeat(w, \"k -> batch k\", batch=batch)\ny = x * tanh(q / sqrt(1 + mean(q^2, k)))",
                                "table = repeat(w, \"k -> batch row k\", batch=batch, row=5)\n"
-                               "y = x * einsum(tanh(table), v, \"batch row k, k out -> batch row out\")[row = 2, out = 1]"};
+                               "y = x * einsum(tanh(table), v, \"batch row k, k out -> batch row out\")[row = 2, out = 1]",
+                               "h = x\nscan i in steps=3 { h = dropout(tanh(h), 0.3) + 0.1 * normal(batch, k) }\ny = h"};
   for (const std::string& line : lines) {
     CAPTURE(line);
     const std::string text =
-        "dim batch = 4, k = 8\nmesh data = 2\nshard batch over data\ninput x: f32[batch k]\nparam w: [k] ~ ones\n"
+        "dim batch = 4, k = 8\nmesh data = 2\nshard batch over data\ninput x: [batch k]\nparam w: [k] ~ ones\n"
         "param v: [k out=3] ~ ones\n" +
         line + "\nloss = mean(y^2) + sum(v)\nminimize loss using momentum(lr = 0.1)\n";
     const auto two = device_work(text, false, 2), eight = device_work(text, false, 8);
