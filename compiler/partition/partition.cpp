@@ -54,9 +54,9 @@ class Partitioner {
     out_.positions = std::move(builder_.positions());
     out_.bodies = std::move(builder_.bodies());
     out_.edge.resize(out_.graph.size(), false);
-    const std::vector<bool> needed = needed_nodes();
+    find_needed();
     for (const std::vector<Version>& versions : versions_) {
-      const auto is_needed = [&](const Version& v) { return needed[v.part.node.index]; };
+      const auto is_needed = [&](const Version& v) { return out_.needed[v.part.node.index]; };
       const auto shown = std::ranges::find_if(versions, is_needed);
       out_.layouts.push_back(versions.empty() ? Layout() : (shown == versions.end() ? versions[0] : *shown).part.layout);
     }
@@ -65,16 +65,14 @@ class Partitioner {
   }
 
  private:
-  // What roots are made of: of a value that is read in parts alone the whole is not.
-  std::vector<bool> needed_nodes() const {
-    std::vector<bool> needed(out_.graph.size(), false);
+  void find_needed() {
+    out_.needed.resize(out_.graph.size(), false);
     for_each_root(out_.graph, [&](NodeId id) {
-      if (id.valid()) needed[id.index] = true;
+      if (id.valid()) out_.needed[id.index] = true;
     });
     for (uint32_t i = out_.graph.size(); i-- > 0;)
-      if (needed[i])
-        for (const NodeId operand : out_.graph.nodes[i].operands) needed[operand.index] = true;
-    return needed;
+      if (out_.needed[i])
+        for (const NodeId operand : out_.graph.nodes[i].operands) out_.needed[operand.index] = true;
   }
 
   void copy_all_but_nodes() {
@@ -205,6 +203,7 @@ class Partitioner {
       scans_[i] = decision.over;
       return versions_[i].push_back({builder_.scan(NodeId{i}, operands, scan_factors(in_, NodeId{i}).body, decision.over)});
     }
+    if (may_be_made_in_parts(NodeId{i})) computed_.emplace(i, decision);
     const MeshValue made = builder_.compute(NodeId{i}, operands, decision.result, decision.rows);
     if (node.op == Op::cast && spread_[node.operands[0].index] != Assembly::never && node.origin.phase != Phase::optimizer) {
       spread_[i] = spread_[node.operands[0].index];
@@ -268,7 +267,7 @@ class Partitioner {
       const double cost = cost_to(versions[v].part.layout, target, in_.type(id));
       if (cost < least) least = cost, best = v;
     }
-    if (is_made_in_parts(id, versions[best].part.layout, target)) return made_in_parts(id, target, phase);
+    if (const auto parts = in_parts(id, versions[best].part.layout, target)) return made_in_parts(id, *parts, target, phase);
     builder_.build().origin = in_[id].origin;
     if (by_phase) builder_.build().origin.phase = static_cast<Phase>(phase);
     const MeshValue part = builder_.relayout(versions[best].part, target, in_.type(id));
@@ -276,43 +275,51 @@ class Partitioner {
     return part;
   }
 
-  // Devices along a mesh axis have the same, and parts of it are wanted: of repeated axes, or by the optimizer, which makes its part of
-  // what follows from params that all have.
-  bool is_made_in_parts(NodeId id, const Layout& from, const Layout& target) const {
+  // The optimizer makes its part of what follows from params that all devices have. A stage's would store it: its update is a program of
+  // its own, whose new values lie beside the old ones.
+  bool is_elementwise_optimizer(NodeId id) const {
     const Node& node = in_[id];
-    if (node.operands.empty() || !from.partial.empty() || !target.partial.empty()) return false;
-    const bool of_optimizer = node.origin.phase == Phase::optimizer && (node.op == Op::map || node.op == Op::cast);
+    return node.origin.phase == Phase::optimizer && (node.op == Op::map || node.op == Op::cast) && !in_.mesh.stages.any();
+  }
+  bool may_be_made_in_parts(NodeId id) const {
+    return is_elementwise_optimizer(id) || (repeats_values_[id.index] && std::ranges::count(repeated_[id.index], true) > 0);
+  }
+
+  // How it is computed where devices along a mesh axis have the same and parts of that are wanted; nullopt: as a whole.
+  std::optional<LayoutDecision> in_parts(NodeId id, const Layout& from, const Layout& target) const {
+    const auto whole = computed_.find(id.index);
+    if (whole == computed_.end() || from.partial != target.partial) return std::nullopt;
+    LayoutDecision parts = whole->second;
+    const Factors& factors = factors_[id.index];
     for (size_t a = 0; a < target.axes.size(); ++a) {
       const AxisList &have = from.axes[a], &want = target.axes[a];
-      if (have.size() > want.size() || !std::equal(have.begin(), have.end(), want.begin())) return false;
-      const bool is_repeated = repeats_values_[id.index] && repeated_[id.index][a];
-      if (have.size() < want.size() && !of_optimizer && !is_repeated) return false;
+      if (have.size() > want.size() || !std::equal(have.begin(), have.end(), want.begin())) return std::nullopt;
+      if (have.size() == want.size()) continue;
+      if (!is_elementwise_optimizer(id) && !repeated_[id.index][a]) return std::nullopt;
+      for (int m = have.size(); m < want.size(); ++m)
+        if (!split_more(parts.result, in_[id].type, static_cast<int>(a), want[m])) return std::nullopt;
+      for (size_t k = 0; k < parts.operands.size(); ++k)
+        for (size_t i = 0; i < factors.operands[k].size(); ++i)
+          for (int m = have.size(); factors.operands[k][i] == factors.result[a] && m < want.size(); ++m)
+            if (!split_more(parts.operands[k], in_.type(in_[id].operands[k]), static_cast<int>(i), want[m])) return std::nullopt;
     }
-    for (size_t k = 0; k < in_[id].operands.size(); ++k) {
-      const Layout part = operand_part(id, k, target);
-      for (int a = 0; a < static_cast<int>(part.axes.size()); ++a)
-        if (!divides_evenly(in_.type(in_[id].operands[k]).axis(a).size, part.over(a), in_.mesh, values_)) return false;
-    }
-    return true;
+    return parts;
   }
 
-  Layout operand_part(NodeId id, size_t k, const Layout& target) const {
-    const std::vector<int>& labels = factors_[id.index].operands[k];
-    Layout layout(static_cast<int>(labels.size()));
-    for (size_t a = 0; a < labels.size(); ++a)
-      for (size_t r = 0; r < target.axes.size(); ++r)
-        if (factors_[id.index].result[r] == labels[a]) layout.axes[a] = target.axes[r];
-    return layout;
+  bool split_more(Layout& layout, const Type& type, int axis, int m) const {
+    if (layout.has(m)) return false;
+    layout.over(axis).push_back(m);
+    return divides_evenly(type.axis(axis).size, layout.over(axis), in_.mesh, values_);
   }
 
-  MeshValue made_in_parts(NodeId id, const Layout& target, int phase) {
+  MeshValue made_in_parts(NodeId id, const LayoutDecision& parts, const Layout& target, int phase) {
     const Node& node = in_[id];
     std::vector<MeshValue> operands;
-    for (size_t k = 0; k < node.operands.size(); ++k) operands.push_back(laid_out(node.operands[k], operand_part(id, k, target), phase));
+    for (size_t k = 0; k < node.operands.size(); ++k) operands.push_back(laid_out(node.operands[k], parts.operands[k], phase));
     builder_.build().origin = node.origin;
-    const MeshValue part = builder_.compute(id, operands, target, {});
-    versions_[id.index].push_back({part});
-    return part;
+    const MeshValue made = builder_.relayout(builder_.compute(id, operands, parts.result, parts.rows), target, node.type);
+    versions_[id.index].push_back({made});
+    return made;
   }
 
   double cost_to(const Layout& from, const Layout& target, const Type& type) const {
@@ -375,6 +382,7 @@ class Partitioner {
   std::unordered_map<uint32_t, Layout> read_;                  // of those that are spread
   std::vector<std::vector<bool>> repeated_;                    // by node and axis
   std::vector<bool> repeats_values_;                           // by node: not only constants and indices
+  std::unordered_map<uint32_t, LayoutDecision> computed_;      // of those that may be made in parts
   std::unordered_map<uint32_t, std::vector<AxisList>> scans_;  // by node: what splits the labels of its factors
   std::unordered_map<uint32_t, NodeId> whole_;                 // declarations in the new graph
   NoPartition problem_;

@@ -29,6 +29,7 @@ struct Partitioned {
   std::vector<MeshPositions> positions;  // by node
   BodyPositions bodies;
   std::vector<bool> edge;                              // by node: between whole values and devices' parts
+  std::vector<bool> needed;                            // by node: a root is made of it; the whole of what is made in parts is not
   std::vector<Layout> layouts;                         // by node of the source: how its value lies
   std::vector<ZigzagAxes> zigzag;                      // by node of the source, likewise
   std::vector<EdgeValue> declared;                     // inputs, params and states

@@ -183,7 +183,7 @@ class FormulaMaker {
     std::vector<std::tuple<uint32_t, size_t, bool>> added;
     for (uint32_t i = 0; i < p_.graph.size(); ++i) {
       const Node& node = p_.graph.nodes[i];
-      if (node.op != Op::contract) continue;
+      if (node.op != Op::contract || !p_.needed[i]) continue;
       const NodeId id{i};
       std::vector<bool> on(graph_.mesh.axes.size(), false);
       Poly devices(1), bytes;
@@ -294,6 +294,7 @@ class FormulaMaker {
     Poly bytes;
     for (uint32_t i = 0; i < p_.graph.size(); ++i)
       for (const NodeId x : p_.graph.nodes[i].operands) {
+        if (!p_.needed[i]) continue;
         const int from = places_.of[x.index], to = places_.of[i];
         if (std::min(from, to) != 0 || std::max(from, to) != 1 || places_.of_weights[x.index] || places_.for_update[x.index]) continue;
         if (p_.graph[x].origin.phase == Phase::optimizer || !sent.insert(x.index).second) continue;

@@ -14,6 +14,7 @@
 #include "compiler/cost/op_cost.h"
 #include "compiler/cost/sum.h"
 #include "compiler/ir/print.h"
+#include "compiler/partition/localize.h"
 #include "compiler/report/document.h"
 #include "compiler/report/ring.h"
 
@@ -235,32 +236,18 @@ class MeshReporter {
     out_.flops = amount_here(staged_->flops[static_cast<size_t>(staged_->shown)]);
   }
 
-  // Work on axes of the mesh is done on other devices: a node's FLOPs without the sizes of those in its operands and result.
+  // Of what a device computes: not of what nobody reads, such as the whole of a value that is made in parts.
   void flops() {
-    const Sizes sizes(p_.graph);
-    const std::vector<bool> constant = constant_nodes(p_.graph);
-    LoopSum sum(p_.graph, 1);
-    for (uint32_t i = 0; i < p_.graph.size(); ++i) {
-      const Node& node = p_.graph.nodes[i];
-      if (constant[i] || reduces_mesh(p_, node)) continue;
-      const Poly whole = flop_cost(p_.graph, sizes, NodeId{i}).flops;
-      if (!whole.is_zero()) sum.add(0, node.origin.loop_context, divide(whole, devices_of(i)));
+    const Graph device = localize(p_).graph;
+    const Sizes sizes(device);
+    const std::vector<bool> constant = constant_nodes(device);
+    LoopSum sum(device, 1);
+    for (uint32_t i = 0; i < device.size(); ++i) {
+      if (constant[i]) continue;
+      if (const Poly count = flop_cost(device, sizes, NodeId{i}).flops; !count.is_zero())
+        sum.add(0, device.nodes[i].origin.loop_context, count);
     }
     out_.flops = amount(sum.totals()[0]);
-  }
-
-  Poly devices_of(uint32_t i) const {
-    std::vector<bool> on(mesh_.axes.size(), false);
-    const auto mark = [&](NodeId id) {
-      for (const int m : p_.positions[id.index])
-        if (m != kNoMesh) on[static_cast<size_t>(m)] = true;
-    };
-    mark(NodeId{i});
-    for (const NodeId operand : p_.graph.nodes[i].operands) mark(operand);
-    Poly devices(1);
-    for (size_t m = 0; m < on.size(); ++m)
-      if (on[m]) devices *= mesh_.axes[m].size;
-    return devices;
   }
 
   const Graph& graph_;

@@ -21,13 +21,15 @@ bool has_batch(const Graph& graph) {
 
 // FLOPs of a step on one device, and what its values before fusion would take. No value: its inputs have no batch.
 struct DeviceWork {
+  std::string sent;  // kinds of the forward's collectives
   double flops = 0, bytes = 0;
 };
-std::optional<DeviceWork> device_work(const std::string& text_or_file, bool is_file, int devices) {
+// `model`: beside the devices that have other rows, a second axis of the mesh, over which `hidden` is split.
+std::optional<DeviceWork> device_work(const std::string& text_or_file, bool is_file, int devices, bool model = false) {
   PipelineOptions options;
   options.dims = {{Name("batch"), 4 * devices}};
-  options.mesh = fmt::format("data={}", devices);
-  options.shard = "batch=data";
+  options.mesh = fmt::format("data={}{}", devices, model ? ",model=2" : "");
+  options.shard = model ? "batch=data; hidden=model" : "batch=data";
   options.roots = Roots::step;
   const Compilation c = is_file ? compile_file(text_or_file, options) : compile_text("m.ein", text_or_file, options);
   if (!c.graph || !has_batch(*c.graph)) return std::nullopt;
@@ -35,7 +37,7 @@ std::optional<DeviceWork> device_work(const std::string& text_or_file, bool is_f
   REQUIRE(std::holds_alternative<Partitioned>(parts));
   const Graph device = localize(std::get<Partitioned>(parts)).graph;
   const Bindings values = device.dims.bind(options.dims).values;
-  DeviceWork work;
+  DeviceWork work{collective_counts(std::get<Partitioned>(parts), Phase::forward)};
   work.flops = *count_flops(device, constant_nodes(device)).step().to_double(values);
   for (const Node& node : device.nodes)
     if (kind_of(node.op) != OpKind::view && node.op != Op::random)
@@ -79,4 +81,19 @@ TEST_CASE("weak scaling: what is drawn, and what is repeated") {
     CHECK(two->flops == doctest::Approx(eight->flops).epsilon(1e-3));
     CHECK(two->bytes == eight->bytes);
   }
+}
+
+TEST_CASE("weak scaling: what is repeated goes through layers that are split otherwise") {
+  const std::string text =
+      "dim batch = 4, k = 8, hidden = 16\nmesh data = 2\nshard batch over data\ninput x: [batch k]\nparam latent: [k] ~ ones\n"
+      "param w1: [k hidden] ~ normal(std = 0.3)\nparam w2: [hidden out=k] ~ normal(std = 0.3)\n"
+      "q = repeat(latent, \"k -> batch k\", batch=batch)\nu = tanh(einsum(q, w1, \"batch k, k hidden -> batch hidden\"))\n"
+      "y: [batch k] = einsum(u, w2, \"batch hidden, hidden out -> batch out\")\nloss = mean((x * y)^2)\n"
+      "minimize loss using momentum(lr = 0.1)\n";
+  const auto two = device_work(text, false, 2, true), eight = device_work(text, false, 8, true);
+  REQUIRE(two);
+  REQUIRE(eight);
+  CHECK(two->flops == doctest::Approx(eight->flops).epsilon(1e-3));
+  CHECK(two->bytes == eight->bytes);
+  CHECK(two->sent == "all_reduce data 1, all_reduce model 1");  // the loss, and y
 }

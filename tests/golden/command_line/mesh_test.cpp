@@ -184,8 +184,11 @@ TEST_CASE("stages: one of them is the whole") {
   CHECK(staged["mesh"]["pipeline"]["stages"][0]["peak"] == of_stage["peak"]);
   for (const char* key : {"flops", "parameters", "gradients", "optimizer_state", "inputs", "communication"}) {
     CAPTURE(key);
-    const char* number = std::string_view(key) == "flops" ? "count" : "bytes";
-    CHECK(staged["per_device"][key][number] == whole["per_device"][key][number]);
+    const auto amount = [&](const nlohmann::json& report) {
+      return report["per_device"][key][std::string_view(key) == "flops" ? "count" : "bytes"].get<double>();
+    };
+    // A stage decays all of a param of which it updates a part.
+    CHECK(amount(staged) == doctest::Approx(amount(whole)).epsilon(std::string_view(key) == "flops" ? 1e-4 : 1e-15));
   }
 }
 
@@ -355,14 +358,14 @@ TEST_CASE("meshes: run gives what the program gives without one; what cannot car
   CHECK(says(object.errors, "--emit=obj is code for one device"));
 }
 
-TEST_CASE("meshes: an op that has no rule for parts is named where it stands, by run and train too") {
+TEST_CASE("meshes: a recurrence over rows that lie on several devices gives what it gives on one, by run and train") {
   const std::string file = EINC_SOURCE_DIR "/tests/golden/command_line/mesh_scan.ein";
-  for (const std::vector<std::string>& arguments : {std::vector<std::string>{"run", file}, {"train", file, "--steps=1"}}) {
-    const Ran ran = run_einc(arguments);
-    CHECK(ran.status == 1);
-    CHECK(says(ran.errors, "error[E1006]: `scan` cannot be split over mesh axis `data`"));
-    CHECK(says(ran.errors, "mesh_scan.ein:7:1"));
-  }
+  const Ran two = run_einc({"run", file}), one = run_einc({"run", file, "--mesh=data=1"});
+  CHECK_MESSAGE(two.status == 0, two.errors);
+  CHECK(two.output == one.output);
+  CHECK(says(two.output, "h: f32[4] 3. 3. 3. 3."));
+  const Ran trained = run_einc({"train", file, "--steps=1"});
+  CHECK_MESSAGE(trained.status == 0, trained.errors);
 }
 
 TEST_CASE("meshes: several processes and no mesh") {
