@@ -66,7 +66,8 @@ class StageScheduler {
     stages.resize(static_cast<size_t>(staged.stages()));
     for (const int s : wanted) {
       staged.shown = s;
-      report = mesh_report(sample_.program.graph, sample_.program.partitioned, sample_.program.given, &sample_.device, &staged);
+      report =
+          mesh_report(sample_.program.graph, sample_.program.partitioned, staged.whole, sample_.program.given, &sample_.device, &staged);
       if (!report.time_s) return std::nullopt;
       SampleStage& stage = stages[static_cast<size_t>(s)];
       stage.bytes = *report.bytes.value, stage.flops = staged.flops[static_cast<size_t>(s)], stage.sent = sent_kinds(report);

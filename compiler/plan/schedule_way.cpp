@@ -32,18 +32,19 @@ std::optional<WayScheduler::Part> WayScheduler::measure(Micro micro, size_t samp
   const auto made = partition_for_mesh(graph, given);
   const auto* partitioned = std::get_if<Partitioned>(&made);
   if (!partitioned) return std::nullopt;
-  const MeshReport report = mesh_report(graph, *partitioned, given, &device_);
-  const auto step = mesh_step(*partitioned, given, plan_, {}, &device_, report.collective_s);
-  if (!step || !step->line || !report.time_s || !report.bytes.value) return std::nullopt;
+  Localized local = localize(*partitioned);
+  const MeshReport report = mesh_report(graph, *partitioned, local, given, &device_);
+  const MeshStep step = mesh_step(std::move(local), given, plan_, {}, &device_, report.collective_s);
+  if (!step.line || !report.time_s || !report.bytes.value) return std::nullopt;
   const auto held = [](int64_t all, const std::array<int64_t, kPhases>& in_use) {
     Part::Held bytes{static_cast<double>(all)};
     std::ranges::copy(in_use, bytes.in_use.begin());
     return bytes;
   };
-  return Part{step->line->compute_s,
-              step->line->end_s - step->line->compute_s,
-              held(step->values, step->alive),
-              held(step->working, step->in_use),
+  return Part{step.line->compute_s,
+              step.line->end_s - step.line->compute_s,
+              held(step.values, step.alive),
+              held(step.working, step.in_use),
               *report.bytes.value,
               report.flops.value.value_or(Rational(0)),
               sent_kinds(report)};

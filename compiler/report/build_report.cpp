@@ -106,7 +106,9 @@ class ReportBuilder {
     if (graph_.mesh.stages.any() && !(staged = staged_device(*options_.partitioned, options_.given)))
       report_.notes.push_back("stages need a value for each dim: nothing is told of the mesh");
     if (graph_.mesh.stages.any() && !staged) return;
-    report_.mesh = mesh_report(graph_, *options_.partitioned, options_.given, device, staged ? &*staged : nullptr);
+    Localized whole = staged ? Localized() : localize(*options_.partitioned);
+    report_.mesh =
+        mesh_report(graph_, *options_.partitioned, staged ? staged->whole : whole, options_.given, device, staged ? &*staged : nullptr);
     MeshReport& mesh = *report_.mesh;
     const PlanStep& plan = options_.plan_device ? options_.plan_device : options_.plan;
     if (staged) {
@@ -114,10 +116,9 @@ class ReportBuilder {
       fill_mesh_mfu();
     }
     if (!step_ || staged) return;
-    const auto step = mesh_step(*options_.partitioned, options_.given, plan, options_.process_bytes, device, mesh.collective_s);
-    if (!step) return;
-    mesh.step = planned_report(*step);
-    const std::optional<DeviceTimeline>& line = step->line;
+    const MeshStep step = mesh_step(std::move(whole), options_.given, plan, options_.process_bytes, device, mesh.collective_s);
+    mesh.step = planned_report(step);
+    const std::optional<DeviceTimeline>& line = step.line;
     if (!line) return;
     mesh.compute_s = line->compute_s, mesh.exposed_s = line->end_s - line->compute_s;
     for (CommunicationRow& row : mesh.rows) row.exposed_s = 0;

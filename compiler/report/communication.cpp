@@ -14,7 +14,6 @@
 #include "compiler/cost/op_cost.h"
 #include "compiler/cost/sum.h"
 #include "compiler/ir/print.h"
-#include "compiler/partition/localize.h"
 #include "compiler/report/document.h"
 #include "compiler/report/ring.h"
 
@@ -63,9 +62,11 @@ struct Movement {
 
 class MeshReporter {
  public:
-  MeshReporter(const Graph& graph, const Partitioned& p, const Bindings& given, const Device* device, const StagedDevice* staged)
+  MeshReporter(const Graph& graph, const Partitioned& p, const Localized& local, const Bindings& given, const Device* device,
+               const StagedDevice* staged)
       : graph_(graph),
         p_(p),
+        local_(local),
         mesh_(graph.mesh),
         device_(device),
         staged_(staged),
@@ -238,7 +239,7 @@ class MeshReporter {
 
   // Of what a device computes: not of what nobody reads, such as the whole of a value that is made in parts.
   void flops() {
-    const Graph device = localize(p_).graph;
+    const Graph& device = local_.graph;
     const Sizes sizes(device);
     const std::vector<bool> constant = constant_nodes(device);
     LoopSum sum(device, 1);
@@ -252,6 +253,7 @@ class MeshReporter {
 
   const Graph& graph_;
   const Partitioned& p_;
+  const Localized& local_;
   const Mesh& mesh_;
   const Device* device_;
   const StagedDevice* staged_;
@@ -262,9 +264,9 @@ class MeshReporter {
 
 }  // namespace
 
-MeshReport mesh_report(const Graph& graph, const Partitioned& partitioned, const Bindings& given, const Device* device,
-                       const StagedDevice* staged) {
-  return MeshReporter(graph, partitioned, given, device, staged).run();
+MeshReport mesh_report(const Graph& graph, const Partitioned& partitioned, const Localized& local, const Bindings& given,
+                       const Device* device, const StagedDevice* staged) {
+  return MeshReporter(graph, partitioned, local, given, device, staged).run();
 }
 
 std::string explain_sharding(const Graph& graph, const Partitioned& partitioned, const MeshReport& report, int width) {

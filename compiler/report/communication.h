@@ -83,10 +83,10 @@ struct MeshReport {
   }
 };
 
-// `partitioned` is that of `graph`; a device's links give times. `staged`: of a mesh with stages whose dims have values; then numbers are
-// those of a device of the stage shown.
-MeshReport mesh_report(const Graph& graph, const Partitioned& partitioned, const Bindings& given, const Device* device,
-                       const StagedDevice* staged = nullptr);
+// `partitioned` is that of `graph`, `local` that of a device; a device's links give times. `staged`: of a mesh with stages whose dims have
+// values; then numbers are those of a device of the stage shown.
+MeshReport mesh_report(const Graph& graph, const Partitioned& partitioned, const Localized& local, const Bindings& given,
+                       const Device* device, const StagedDevice* staged = nullptr);
 
 // --explain=sharding: how every value lies, and every collective with its line, bytes and reason.
 std::string explain_sharding(const Graph& graph, const Partitioned& partitioned, const MeshReport& report, int width);

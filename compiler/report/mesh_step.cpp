@@ -86,9 +86,8 @@ MeshStep device_step(const Localized& local, const Bindings& given, const PlanSt
   return result;
 }
 
-std::optional<MeshStep> mesh_step(const Partitioned& partitioned, const Bindings& given, const PlanStep& plan,
-                                  const ProcessBytes& process_bytes, const Device* device, std::span<const double> collective_s) {
-  Localized local = localize(partitioned);
+MeshStep mesh_step(Localized local, const Bindings& given, const PlanStep& plan, const ProcessBytes& process_bytes, const Device* device,
+                   std::span<const double> collective_s) {
   if (!local.gradients.empty()) local.stores = DeviceUpdates::in_place;
   return device_step(local, given, plan, process_bytes, {}, {}, device, collective_s);
 }

@@ -44,9 +44,8 @@ struct MeshStep {
 };
 
 // `collective_s`: seconds of each, in the order of collectives_of; so are exposed_s; empty: unknown. `plan` may have a limit: of the peak.
-// Nothing where a device cannot carry its part out (partition/localize).
-std::optional<MeshStep> mesh_step(const Partitioned& partitioned, const Bindings& given, const PlanStep& plan,
-                                  const ProcessBytes& process_bytes, const Device* device, std::span<const double> collective_s);
+MeshStep mesh_step(Localized local, const Bindings& given, const PlanStep& plan, const ProcessBytes& process_bytes, const Device* device,
+                   std::span<const double> collective_s);
 
 // What a device holds of other microbatches and rounds, by what one takes.
 using HeldBesides = std::function<int64_t(int64_t microbatch)>;

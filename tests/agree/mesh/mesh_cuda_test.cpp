@@ -195,7 +195,7 @@ TEST_CASE("mesh on a GPU: the report tells what a process of one device takes of
     const auto& partitioned = std::get<Partitioned>(made);
     const auto staged = staged_device(partitioned, dims);
     REQUIRE(staged);
-    MeshReport report = mesh_report(graph, partitioned, dims, nullptr, &*staged);
+    MeshReport report = mesh_report(graph, partitioned, staged->whole, dims, nullptr, &*staged);
     CudaOptions options;
     options.gpu = cuda::Gpu::get().shape();
     options.attention = cuda::AttentionLibrary::get();

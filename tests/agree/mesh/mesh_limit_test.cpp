@@ -90,7 +90,7 @@ void check_report(const MeshExample& example, const CompileWithin& compile, Devi
   const auto made = partition_for_mesh(graph, graphs.dims);
   const ProcessBytes process = process_bytes_of(graph, graphs.dims, target);
   const auto told = [&](std::optional<int64_t> limit) {
-    return *mesh_step(std::get<Partitioned>(made), graphs.dims, plan_for(within(limit)), process, nullptr, {});
+    return mesh_step(localize(std::get<Partitioned>(made)), graphs.dims, plan_for(within(limit)), process, nullptr, {});
   };
   const MeshStep as_is = told({});
   CHECK(as_is.peak() == compile(graphs, {}, &others)->planned_bytes(1));

@@ -201,7 +201,8 @@ TEST_CASE("mesh: of what a dropout draws a device makes its own part: memory doe
             "k: [batch heads key head] = x\nq = einsum(x, w, \"... head, head out -> ... out\")\n"
             "scores = einsum(q, k, \"batch heads seq head, batch heads key head -> batch heads seq key\")\n"
             "y = einsum(dropout(softmax(scores, key), 0.1), k, \"batch heads seq key, batch heads key head -> batch heads seq head\")\n"
-            "noise = normal(batch, heads, seq, head)\nloss = mean(dropout(y + 0.1 * noise, 0.5)^2)\nminimize loss using momentum(lr = 0.1)\n",
+            "noise = normal(batch, heads, seq, head)\nloss = mean(dropout(y + 0.1 * noise, 0.5)^2)\nminimize loss using momentum(lr = "
+            "0.1)\n",
             devices, 2 * devices),
         {});
     REQUIRE(c.graph.has_value());

@@ -114,7 +114,7 @@ TEST_CASE("mesh stages: the report tells what a process of one device takes") {
     const auto& partitioned = std::get<Partitioned>(made);
     const auto staged = staged_device(partitioned, dims);
     REQUIRE(staged);
-    MeshReport report = mesh_report(graph, partitioned, dims, nullptr, &*staged);
+    MeshReport report = mesh_report(graph, partitioned, staged->whole, dims, nullptr, &*staged);
     tell_stages(report, *staged, plan_for_processor(native_processor()), process_bytes_of(graph, dims, DeviceTarget::cpu), nullptr);
     const auto program = compile_for_mesh(graph, dims, RunMode::training);
     const int64_t devices = program->mesh().devices(), of_stage = devices / staged->stages();

@@ -292,12 +292,13 @@ TEST_CASE("plans: few iterations tell of all") {
     Compilation whole = compiled(asked);
     const auto partitioned = partition_program(whole, dims_of(kTinyGpt));
     REQUIRE(partitioned.has_value());
-    const MeshReport report = mesh_report(*whole.graph, *partitioned, dims_of(kTinyGpt), &p.device);
+    const Localized local = localize(*partitioned);
+    const MeshReport report = mesh_report(*whole.graph, *partitioned, local, dims_of(kTinyGpt), &p.device);
     CHECK(scheduled->bytes == *report.bytes.value);
     CHECK(scheduled->flops == *report.flops.value);
     CHECK(scheduled->seconds.sent == near_seconds(*report.time_s, 1e-9));
     // Updates of one shape are one launch up to a number: launches of so small a program do not grow evenly with its layers.
-    const auto line = mesh_step(*partitioned, dims_of(kTinyGpt), plan, {}, &p.device, report.collective_s)->line;
+    const auto line = mesh_step(local, dims_of(kTinyGpt), plan, {}, &p.device, report.collective_s).line;
     REQUIRE(line.has_value());
     CHECK(scheduled->seconds.work == near_seconds(line->compute_s, 0.03));
     CHECK(scheduled->seconds.total() == near_seconds(line->end_s, 0.03));
@@ -344,11 +345,10 @@ TEST_CASE("plans: memory of a split sequence is that of its report") {
     Compilation c = compile_again(p.whole, options, p.options.dims);
     REQUIRE(c.graph.has_value());
     const auto made = partition_for_mesh(*c.graph, p.options.dims);
-    const auto step = mesh_step(std::get<Partitioned>(made), p.options.dims, plan, {}, nullptr, {});
-    REQUIRE(step.has_value());
+    const MeshStep step = mesh_step(localize(std::get<Partitioned>(made)), p.options.dims, plan, {}, nullptr, {});
     const auto scheduled = WayScheduler(ways.programs, ways.placed, plan, h100).schedule(way);
     REQUIRE(scheduled.has_value());
-    CHECK(scheduled->held.total() == doctest::Approx(static_cast<double>(step->peak())).epsilon(0.02));
+    CHECK(scheduled->held.total() == doctest::Approx(static_cast<double>(step.peak())).epsilon(0.02));
   }
 }
 

@@ -35,7 +35,7 @@ MeshReport report_of(const Planned& p, const MeshWay& way) {
   const auto& partitioned = std::get<Partitioned>(made);
   const auto staged = staged_device(partitioned, p.options.dims);
   REQUIRE(staged);
-  MeshReport report = mesh_report(*c.graph, partitioned, p.options.dims, &p.device, &*staged);
+  MeshReport report = mesh_report(*c.graph, partitioned, staged->whole, p.options.dims, &p.device, &*staged);
   tell_stages(report, *staged, plan_for_device({}, p.device), {}, &p.device);
   return report;
 }
