@@ -4,12 +4,14 @@
 #include <fmt/format.h>
 
 #include <limits>
+#include <optional>
 
 #include "compiler/ir/remap.h"
 #include "compiler/partition/decide.h"
 #include "compiler/partition/delay.h"
 #include "compiler/partition/factors.h"
 #include "compiler/partition/place_stages.h"
+#include "compiler/partition/repeated.h"
 #include "compiler/partition/scan_factors.h"
 #include "compiler/partition/spread.h"
 
@@ -41,7 +43,7 @@ class Partitioner {
     declared_ = declared_layouts(in_, values_);
     if (!read_rules()) return problem_;
     find_wants();
-    find_repeated();
+    repeated_.emplace(in_, factors_);
     std::vector<Layout> read;
     for (uint32_t i = 0; i < in_.size(); ++i) read.push_back(is_declared(i) ? declared_[i].read : Layout(in_.nodes[i].type.rank()));
     WaitingSums waiting = delayed_sums(in_, read, factors_, wants_, values_);
@@ -150,31 +152,6 @@ class Partitioner {
     }
   }
 
-  // Axes along which a value repeats what lacks them, or is drawn: a device makes its part of them alone, without the rest.
-  void find_repeated() {
-    std::vector<bool> given(in_.size(), false);  // by constants and indices
-    for (uint32_t i = 0; i < in_.size(); ++i) {
-      const Node& node = in_.nodes[i];
-      const bool source = node.op == Op::constant || node.op == Op::iota;
-      const bool maps = node.op == Op::map || node.op == Op::cast || node.op == Op::broadcast;
-      given[i] = source || (maps && std::ranges::all_of(node.operands, [&](NodeId x) { return given[x.index]; }));
-      std::vector<bool>& axes = repeated_.emplace_back(node.type.axes.size(), source || node.op == Op::random);
-      for (size_t a = 0; a < axes.size() && !node.operands.empty() && !makes_table(node.op); ++a) axes[a] = repeats(node, i, a);
-      repeats_values_.push_back(node.op == Op::random || (node.op == Op::broadcast && !given[node.operands[0].index]) ||
-                                std::ranges::any_of(node.operands, [&](NodeId x) { return repeats_values_[x.index]; }));
-    }
-  }
-
-  bool repeats(const Node& node, uint32_t i, size_t axis) const {
-    const int label = factors_[i].result[axis];
-    if (label < 0) return node.op == Op::broadcast;
-    if (factors_[i].labels[static_cast<size_t>(label)].kind != LabelKind::keep) return false;
-    for (size_t k = 0; k < node.operands.size(); ++k)
-      for (size_t a = 0; a < factors_[i].operands[k].size(); ++a)
-        if (factors_[i].operands[k][a] == label && !repeated_[node.operands[k].index][a]) return false;
-    return true;
-  }
-
   static void add_wish(Layout& want, const Layout& layout) {
     for (size_t i = 0; i < layout.axes.size(); ++i)
       for (const int m : layout.axes[i])
@@ -203,7 +180,7 @@ class Partitioner {
       scans_[i] = decision.over;
       return versions_[i].push_back({builder_.scan(NodeId{i}, operands, scan_factors(in_, NodeId{i}).body, decision.over)});
     }
-    if (may_be_made_in_parts(NodeId{i})) computed_.emplace(i, decision);
+    if (repeated_->may_be_made_in_parts(NodeId{i})) computed_.emplace(i, decision);
     const MeshValue made = builder_.compute(NodeId{i}, operands, decision.result, decision.rows);
     if (node.op == Op::cast && spread_[node.operands[0].index] != Assembly::never && node.origin.phase != Phase::optimizer) {
       spread_[i] = spread_[node.operands[0].index];
@@ -275,41 +252,10 @@ class Partitioner {
     return part;
   }
 
-  // The optimizer makes its part of what follows from params that all devices have. A stage's would store it: its update is a program of
-  // its own, whose new values lie beside the old ones.
-  bool is_elementwise_optimizer(NodeId id) const {
-    const Node& node = in_[id];
-    return node.origin.phase == Phase::optimizer && (node.op == Op::map || node.op == Op::cast) && !in_.mesh.stages.any();
-  }
-  bool may_be_made_in_parts(NodeId id) const {
-    return is_elementwise_optimizer(id) || (repeats_values_[id.index] && std::ranges::count(repeated_[id.index], true) > 0);
-  }
-
-  // How it is computed where devices along a mesh axis have the same and parts of that are wanted; nullopt: as a whole.
+  // How the value is computed as parts of what devices along a mesh axis have the same; nullopt: as a whole.
   std::optional<LayoutDecision> in_parts(NodeId id, const Layout& from, const Layout& target) const {
     const auto whole = computed_.find(id.index);
-    if (whole == computed_.end() || from.partial != target.partial) return std::nullopt;
-    LayoutDecision parts = whole->second;
-    const Factors& factors = factors_[id.index];
-    for (size_t a = 0; a < target.axes.size(); ++a) {
-      const AxisList &have = from.axes[a], &want = target.axes[a];
-      if (have.size() > want.size() || !std::equal(have.begin(), have.end(), want.begin())) return std::nullopt;
-      if (have.size() == want.size()) continue;
-      if (!is_elementwise_optimizer(id) && !repeated_[id.index][a]) return std::nullopt;
-      for (int m = have.size(); m < want.size(); ++m)
-        if (!split_more(parts.result, in_[id].type, static_cast<int>(a), want[m])) return std::nullopt;
-      for (size_t k = 0; k < parts.operands.size(); ++k)
-        for (size_t i = 0; i < factors.operands[k].size(); ++i)
-          for (int m = have.size(); factors.operands[k][i] == factors.result[a] && m < want.size(); ++m)
-            if (!split_more(parts.operands[k], in_.type(in_[id].operands[k]), static_cast<int>(i), want[m])) return std::nullopt;
-    }
-    return parts;
-  }
-
-  bool split_more(Layout& layout, const Type& type, int axis, int m) const {
-    if (layout.has(m)) return false;
-    layout.over(axis).push_back(m);
-    return divides_evenly(type.axis(axis).size, layout.over(axis), in_.mesh, values_);
+    return whole == computed_.end() ? std::nullopt : repeated_->in_parts(id, whole->second, from, target, values_);
   }
 
   MeshValue made_in_parts(NodeId id, const LayoutDecision& parts, const Layout& target, int phase) {
@@ -377,11 +323,10 @@ class Partitioner {
   std::vector<Factors> factors_;
   std::vector<Layout> wants_;
   std::vector<AxisList> waits_;
-  std::vector<std::vector<Version>> versions_;                 // by node; the first is what the node is
-  std::vector<Assembly> spread_;                               // by node: params, and their casts
-  std::unordered_map<uint32_t, Layout> read_;                  // of those that are spread
-  std::vector<std::vector<bool>> repeated_;                    // by node and axis
-  std::vector<bool> repeats_values_;                           // by node: not only constants and indices
+  std::vector<std::vector<Version>> versions_;  // by node; the first is what the node is
+  std::vector<Assembly> spread_;                // by node: params, and their casts
+  std::unordered_map<uint32_t, Layout> read_;   // of those that are spread
+  std::optional<RepeatedAxes> repeated_;
   std::unordered_map<uint32_t, LayoutDecision> computed_;      // of those that may be made in parts
   std::unordered_map<uint32_t, std::vector<AxisList>> scans_;  // by node: what splits the labels of its factors
   std::unordered_map<uint32_t, NodeId> whole_;                 // declarations in the new graph
