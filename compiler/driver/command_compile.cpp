@@ -228,9 +228,9 @@ ExitStatus show(const CompileRequest& request, const Compilation& c, const Pipel
   if (request.explain == "precision") fmt::print("{}", explain_precision(graph));
   if (request.explain == "sharding" && partitioned) {
     const std::optional<StagedDevice> staged = graph.mesh.stages.any() ? staged_device(*partitioned, options.dims) : std::nullopt;
-    const Localized local = staged ? staged->whole : localize(*partitioned);
-    const MeshReport report =
-        mesh_report(graph, *partitioned, local, options.dims, device ? &*device : nullptr, staged ? &*staged : nullptr);
+    const Localized local = staged ? Localized() : localize(*partitioned);
+    const MeshReport report = mesh_report(graph, *partitioned, staged ? staged->whole : local, options.dims, device ? &*device : nullptr,
+                                          staged ? &*staged : nullptr);
     fmt::print("{}", explain_sharding(graph, *partitioned, report, style.width));
   }
   if (request.explain == "contraction") fmt::print("{}", explain_contraction(graph, values));

@@ -12,6 +12,7 @@ bool is_drawn_part(const BoundGraph& graph, NodeId id) {
 }
 
 std::vector<bool> find_taken_in_parts(const BoundGraph& graph, const std::vector<bool>& is_root) {
+  // Readers before what they read. A view has no memory: it is read as its readers read it.
   std::vector<bool> in_parts(graph.graph.size(), false), otherwise = is_root;
   for (uint32_t i = graph.graph.size(); i-- > 0;) {
     const NodeId id{i};

@@ -9,13 +9,20 @@
 namespace einc {
 namespace {
 
+// A reduce over an axis of the mesh, which devices carry out together.
+bool reduces_mesh(const Partitioned& partitioned, const Node& node) {
+  if (node.op != Op::reduce) return false;
+  const MeshPositions& from = partitioned.positions[node.operands[0].index];
+  return std::ranges::any_of(node.as<ReduceAttr>().axes, [&](int axis) { return from[static_cast<size_t>(axis)] != kNoMesh; });
+}
+
 class Listing {
  public:
   explicit Listing(const Partitioned& partitioned) : p_(partitioned), graph_(partitioned.graph) { count_readers(); }
 
   std::vector<Collective> run() {
     for (uint32_t i = 0; i < graph_.size(); ++i) {
-      if (p_.edge[i] || !needed_[i]) continue;
+      if (p_.edge[i] || !p_.needed[i]) continue;
       const Node& node = graph_.nodes[i];
       if (reduces_mesh(p_, node))
         add_reduce(i, node);
@@ -33,17 +40,15 @@ class Listing {
   const MeshPositions& at(NodeId id) const { return p_.positions[id.index]; }
 
   void count_readers() {
-    needed_.assign(graph_.size(), false);
     readers_.assign(graph_.size(), 0);
     reader_.assign(graph_.size(), 0);
     // A root is read by the program's edge as well: counted twice, so that no other reader is taken for its only one.
     for_each_root(graph_, [&](NodeId id) {
-      if (id.valid()) needed_[id.index] = true, readers_[id.index] += 2;
+      if (id.valid()) readers_[id.index] += 2;
     });
     for (uint32_t i = graph_.size(); i-- > 0;)
-      if (needed_[i])
-        for (const NodeId operand : graph_.nodes[i].operands)
-          needed_[operand.index] = true, ++readers_[operand.index], reader_[operand.index] = i;
+      if (p_.needed[i])
+        for (const NodeId operand : graph_.nodes[i].operands) ++readers_[operand.index], reader_[operand.index] = i;
   }
 
   // The mesh axis that is merged into one of the value's, or -1.
@@ -209,19 +214,12 @@ class Listing {
 
   const Partitioned& p_;
   const Graph& graph_;
-  std::vector<bool> needed_;
   std::vector<int> readers_;
   std::vector<uint32_t> reader_;
   std::vector<Collective> out_;
 };
 
 }  // namespace
-
-bool reduces_mesh(const Partitioned& partitioned, const Node& node) {
-  if (node.op != Op::reduce) return false;
-  const MeshPositions& from = partitioned.positions[node.operands[0].index];
-  return std::ranges::any_of(node.as<ReduceAttr>().axes, [&](int axis) { return from[static_cast<size_t>(axis)] != kNoMesh; });
-}
 
 std::vector<Collective> collectives_of(const Partitioned& partitioned) { return Listing(partitioned).run(); }
 

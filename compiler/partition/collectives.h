@@ -24,9 +24,6 @@ struct Collective {
   NodeId split{};  // of reduce_scatter and all_to_all: the reader that keeps a part
 };
 
-// Whether a node of the partitioned graph is a reduce over an axis of the mesh, which devices carry out together.
-bool reduces_mesh(const Partitioned& partitioned, const Node& node);
-
 // In the graph's order. An internal error where a mesh axis is lost or changes its place without a collective.
 std::vector<Collective> collectives_of(const Partitioned& partitioned);
 

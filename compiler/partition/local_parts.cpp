@@ -51,6 +51,7 @@ LocalBody local_body(const Graph& body, const std::vector<MeshPositions>& positi
   const auto made_axis = [&](const Node& node, uint32_t i) {
     return node.op == Op::split ? new_mesh_axis_of(positions[node.operands[0].index], positions[i]) : kNoMesh;
   };
+  // Coordinates first: operands that are read whole come before slices, whose numbers follow from how many there are.
   LocalBody out;
   for (uint32_t i = 0; i < body.size(); ++i)
     if (const int m = made_axis(body.nodes[i], i); m != kNoMesh && std::ranges::find(out.coordinates, m) == out.coordinates.end())

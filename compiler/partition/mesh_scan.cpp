@@ -25,7 +25,7 @@ MeshValue MeshBuilder::scan(NodeId id, std::span<const MeshValue> operands, cons
   auto& attr = std::get<ScanAttr>(node.attr);
   const Graph& from = *attr.body;
   const auto body = std::make_shared<Graph>(without_nodes(from));
-  body->updates.clear();
+  body->updates.clear();  // they name nodes of the body given
   MeshBuilder inside(from, mesh_, *body);
   std::vector<MeshValue> at;
   for (uint32_t i = 0; i < from.size(); ++i) {
@@ -36,6 +36,7 @@ MeshValue MeshBuilder::scan(NodeId id, std::span<const MeshValue> operands, cons
     std::vector<MeshValue> given;
     for (const NodeId operand : source.operands) given.push_back(at[operand.index]);
     inside.build().origin = source.origin;
+    // Made whole, and a part of it kept: the number at a place is the same for any number of devices.
     const bool by_place = source.op == Op::iota || source.op == Op::random;
     at.push_back(by_place ? inside.relayout({inside.whole(source), Layout(source.type.rank())}, layout, source.type)
                           : inside.compute(NodeId{i}, given, layout, {}));

@@ -57,6 +57,7 @@ class Partitioner {
     out_.bodies = std::move(builder_.bodies());
     out_.edge.resize(out_.graph.size(), false);
     find_needed();
+    // How a value lies is told of the version that a device makes: of what is made in parts, the whole is no longer read.
     for (const std::vector<Version>& versions : versions_) {
       const auto is_needed = [&](const Version& v) { return out_.needed[v.part.node.index]; };
       const auto shown = std::ranges::find_if(versions, is_needed);
@@ -109,6 +110,7 @@ class Partitioner {
     return true;
   }
 
+  // In a scan's body values get the mesh's axes, too.
   static int most_axes(const Node& node) {
     int most = node.type.rank();
     if (node.op == Op::scan)

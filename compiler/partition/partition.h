@@ -26,8 +26,8 @@ struct EdgeValue {
 
 struct Partitioned {
   Graph graph;
-  std::vector<MeshPositions> positions;  // by node
-  BodyPositions bodies;
+  std::vector<MeshPositions> positions;                // by node
+  BodyPositions bodies;                                // of scans, likewise
   std::vector<bool> edge;                              // by node: between whole values and devices' parts
   std::vector<bool> needed;                            // by node: a root is made of it; the whole of what is made in parts is not
   std::vector<Layout> layouts;                         // by node of the source: how its value lies

@@ -6,7 +6,9 @@
 namespace einc {
 
 RepeatedAxes::RepeatedAxes(const Graph& graph, std::span<const Factors> factors) : graph_(graph), factors_(factors) {
-  std::vector<bool> given(graph.size(), false);  // by constants and indices
+  // What follows from constants and indices alone, such as a mask, kernels compute where they read it: there is nothing to save, and
+  // attention recognises a mask by its form.
+  std::vector<bool> given(graph.size(), false);
   for (uint32_t i = 0; i < graph.size(); ++i) {
     const Node& node = graph.nodes[i];
     const bool source = node.op == Op::constant || node.op == Op::iota;
@@ -24,6 +26,7 @@ bool RepeatedAxes::repeats(NodeId id, size_t axis) const {
   const Factors& factors = factors_[id.index];
   const int label = factors.result[axis];
   if (label < 0) return node.op == Op::broadcast;
+  // An operand that has the axis and does not repeat it is data, which devices have whole for a reason.
   if (factors.labels[static_cast<size_t>(label)].kind != LabelKind::keep) return false;
   for (size_t k = 0; k < node.operands.size(); ++k)
     for (size_t a = 0; a < factors.operands[k].size(); ++a)
@@ -43,6 +46,8 @@ bool RepeatedAxes::may_be_made_in_parts(NodeId id) const {
 std::optional<LayoutDecision> RepeatedAxes::in_parts(NodeId id, const LayoutDecision& whole, const Layout& from, const Layout& target,
                                                      const LayoutValues& values) const {
   if (from.partial != target.partial) return std::nullopt;
+  // The splits that `whole` was computed with stay, such as those of an axis that is summed over: only those that `target` has besides are
+  // added, on the operands' axes of the same label.
   LayoutDecision parts = whole;
   const Factors& factors = factors_[id.index];
   const auto split_more = [&](Layout& layout, NodeId of, size_t axis, int m) {

@@ -11,7 +11,8 @@
 namespace einc {
 namespace {
 
-// Axes of all nodes of a body by number, those that belong together joined.
+// Axes of all nodes of a body by number, those that belong together joined: an axis is carried through an iteration by many ops, and from
+// one iteration to the next by a carry, so that what one op needs whole is whole everywhere.
 class BodyAxes {
  public:
   explicit BodyAxes(const Graph& body) : body_(body) {
@@ -53,6 +54,7 @@ class ScanFactorBuilder {
     for (uint32_t i = 0; i < body_.size(); ++i) node(NodeId{i});
     for (size_t c = 0; c < body_.updates.size(); ++c) axes_.join_all(sources_.states[c], body_.updates[c].value);
     whole_ = axes_.whole_sets();
+    // Sizes inside may be others than those of the operands' axes, as where a split makes a coarser axis of one.
     for (uint32_t i = 0; i < body_.size(); ++i) {
       std::vector<int>& labels = out_.body.emplace_back();
       for (int a = 0; a < body_.type(NodeId{i}).rank(); ++a) {
@@ -69,6 +71,7 @@ class ScanFactorBuilder {
  private:
   void node(NodeId id) {
     const Node& node = body_[id];
+    // A scan inside would have to be split by labels of its own: it is done whole.
     if (node.op == Op::dropout || node.op == Op::scan || node.op == Op::scan_result) {
       axes_.keep_whole(id);
       for (const NodeId operand : node.operands) axes_.keep_whole(operand);
@@ -113,12 +116,9 @@ class ScanFactorBuilder {
     const bool is_slice = k >= wholes && k < wholes + slices, is_initial = k >= wholes + slices;
     const NodeId inside = is_initial ? sources_.states[k - wholes - slices] : k < sources_.inputs.size() ? sources_.inputs[k] : NodeId{};
     std::vector<int> labels;
-    const int rank = graph_.type(scan_.operands[k]).rank();
-    // Where the last block is the rest, blocks lie as one axis.
-    const bool known = inside.valid() && body_.type(inside).rank() + (is_slice ? 1 : 0) == rank;
-    for (int a = 0; a < rank; ++a) {
+    for (int a = 0; a < graph_.type(scan_.operands[k]).rank(); ++a) {
       const int own = a - (is_slice ? 1 : 0);
-      const int label = known && own >= 0 ? out_.body[inside.index][static_cast<size_t>(own)] : -1;
+      const int label = inside.valid() && own >= 0 ? out_.body[inside.index][static_cast<size_t>(own)] : -1;
       labels.push_back(label >= 0 ? label : whole_label());
     }
     return labels;

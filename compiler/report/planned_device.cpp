@@ -70,6 +70,7 @@ std::vector<bool> sums_in_place(const Localized& local, const DeviceProgram& pro
     const auto holder = holders.find(node.operands[0].index);
     if (node.op != Op::all_reduce || holder == holders.end() || wanted.at(holder->second) > 1) return false;
     const NodeId terms{holder->second};
+    // None but those that make them: whether another reader is over by then, only the schedule says, which asks for the answer.
     return launches.that_touch(terms) == launches.that_make(terms);
   };
   std::vector<bool> in_place;

@@ -26,7 +26,6 @@ ProgramData data_for(const Graph& graph, const Bindings& dims);
 extern const char* const kWholeNumbers;
 void set_whole_numbers(TensorMap& values, uint64_t seed);
 
-
 // Without its mesh lines: iterations that draw, look at where a row stands, and sum over features.
 extern const char* const kDrawingScan;
 extern const char* const kScanMeshes[4];
