@@ -15,7 +15,7 @@ namespace {
 class Grouper {
  public:
   Grouper(const BoundGraph& graph, const std::vector<bool>& roots, const ReaderLists& readers, std::vector<bool>& in_memory)
-      : graph_(graph), roots_(roots), readers_(readers), in_memory_(in_memory), signer_(graph, in_memory) {}
+      : graph_(graph), roots_(roots), readers_(readers), in_memory_(in_memory), signer_(graph, in_memory, classes_) {}
 
   // Appends the kernels of `found`, all or none; says why none.
   std::string run(const FoundAttention& found, std::vector<GraphKernel>& kernels) {
@@ -134,6 +134,7 @@ class Grouper {
   const std::vector<bool>& roots_;
   const ReaderLists& readers_;
   std::vector<bool>& in_memory_;
+  NodeClasses classes_;
   Signer signer_;
   struct Built {
     std::string refusal;

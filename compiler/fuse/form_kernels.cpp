@@ -6,7 +6,6 @@
 
 #include "compiler/fuse/group_order.h"
 #include "compiler/fuse/join_rules.h"
-#include "compiler/fuse/kernel_cache.h"
 #include "compiler/fuse/value_places.h"
 #include "compiler/ir/device_values.h"
 #include "runtime/base/check.h"
@@ -20,7 +19,8 @@ constexpr uint32_t kNoGroup = UINT32_MAX;
 
 class KernelFormer::Former {
  public:
-  Former(const BoundGraph& graph, const ValuePlaces& values, AttentionGroups& attention, const KernelTarget& target, KernelList& list)
+  Former(const BoundGraph& graph, const ValuePlaces& values, AttentionGroups& attention, const KernelTarget& target, BuiltKernels& built,
+         KernelList& list)
       : graph_(graph),
         target_(target),
         values_(values),
@@ -29,7 +29,8 @@ class KernelFormer::Former {
         checked_(graph.graph.size(), false),
         is_new_value_(graph.graph.size(), false),
         updated_by_(graph.graph.size()),
-        group_of_(graph.graph.size(), kNoGroup) {
+        group_of_(graph.graph.size(), kNoGroup),
+        cache_(graph, values.in_memory(), target, built) {
     for (const UpdateGuard::Check& check : graph.guard.checks)
       if (check.number != graph.guard.verdict) checks_.push_back(check.number);
     checks_.insert(checks_.end(), graph.guard.numbers.begin(), graph.guard.numbers.end());
@@ -447,12 +448,12 @@ class KernelFormer::Former {
   std::vector<std::vector<uint32_t>> after_readers_;  // per group: those that read what it updates, and checks before it
   JoinRules rules_{graph_, values_, target_};
   GroupOrder order_;
-  KernelCache cache_{graph_, values_.in_memory(), target_};
+  KernelCache cache_;
 };
 
 KernelFormer::KernelFormer(const BoundGraph& graph, const ValuePlaces& values, AttentionGroups& attention, const KernelTarget& target,
-                           KernelList& list)
-    : former_(std::make_unique<Former>(graph, values, attention, target, list)) {}
+                           BuiltKernels& built, KernelList& list)
+    : former_(std::make_unique<Former>(graph, values, attention, target, built, list)) {}
 KernelFormer::~KernelFormer() = default;
 KernelFormer::KernelFormer(KernelFormer&&) noexcept = default;
 KernelFormer& KernelFormer::operator=(KernelFormer&&) noexcept = default;

@@ -4,6 +4,7 @@
 #pragma once
 #include <memory>
 
+#include "compiler/fuse/kernel_cache.h"
 #include "compiler/fuse/value_places.h"
 #include "compiler/lower/kernel_target.h"
 
@@ -11,10 +12,10 @@ namespace einc {
 
 class KernelFormer {
  public:
-  // Kernels of attention are taken from `attention` as they are. `list` gets the kernels, and why others were not formed; it says whether
-  // results may be written in place. All outlive the former.
+  // Kernels of attention are taken from `attention` as they are, others from `built` where it has them. `list` gets the kernels, and why
+  // others were not formed; it says whether results may be written in place. All outlive the former.
   KernelFormer(const BoundGraph& graph, const ValuePlaces& values, AttentionGroups& attention, const KernelTarget& target,
-               KernelList& list);
+               BuiltKernels& built, KernelList& list);
   ~KernelFormer();
   KernelFormer(KernelFormer&&) noexcept;
   KernelFormer& operator=(KernelFormer&&) noexcept;

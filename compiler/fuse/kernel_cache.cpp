@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compiler/fuse/kernel_cache.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "compiler/lower/divide_reductions.h"
 #include "runtime/base/check.h"
+#include "runtime/base/debug.h"
 
 namespace einc {
 namespace {
@@ -53,20 +56,40 @@ std::string slower(const Group& group, const Kernel& kernel, const KernelTarget&
 }  // namespace
 
 KernelCache::Entry& KernelCache::entry(const Group& group) {
-  const auto [known, fresh] = entries_.try_emplace(signer_.sign(group));
-  if (fresh) build(group, known->second);
+  const auto [known, fresh] = built_.entries.try_emplace(signer_.sign(group));
+  if (fresh)
+    known->second = build(group);
+  else if (debug_level() >= 2)
+    verify(group, known->second);
   return known->second;
 }
 
-void KernelCache::build(const Group& group, Entry& entry) {
+KernelCache::Entry KernelCache::build(const Group& group) const {
   BuildResult result = build_kernel(graph_, group, in_memory_);
+  Entry entry;
   entry.refusal = result.built ? slower(group, result.built->kernel, target_) : std::move(result.refusal);
-  if (!result.built || (!entry.refusal.empty() && group.members.size() > 1)) return;
+  if (!result.built || (!entry.refusal.empty() && group.members.size() > 1)) return entry;
   entry.buffers = signer_.numbers_of(result.built->buffers, group);
   entry.streams = signer_.numbers_of(result.built->streams, group);
   entry.sites = signer_.numbers_of(result.built->sites, group);
   entry.kernel = std::move(result.built->kernel);
   entry.column_sums = std::move(result.built->column_sums);
+  return entry;
+}
+
+// A signature that leaves something out would give a group another's kernel.
+void KernelCache::verify(const Group& group, const Entry& known) const {
+  Entry own = build(group);
+  const auto text = [](Entry& entry) {
+    std::string all = entry.refusal;
+    if (entry.kernel) finish(entry);
+    for (const BuiltKernels::Finished& f : entry.finished) all += fmt::format("{}{}\n", to_string(*f.kernel), fmt::join(f.buffers, " "));
+    return all + fmt::format("{}; {}", fmt::join(entry.streams, " "), fmt::join(entry.sites, " "));
+  };
+  Entry other = known;
+  const std::string wanted = text(own), found = text(other);
+  EINC_CHECK(wanted == found, "a group of {} takes another's kernel:\n{}\ninstead of\n{}", to_string(graph_[group.members.back()].op),
+             found, wanted);
 }
 
 void KernelCache::finish(Entry& entry) {
@@ -82,7 +105,7 @@ void KernelCache::finish(Entry& entry) {
     k.prune();
   }
   for (DividedKernel& k : kernels) {
-    Finished finished{std::make_shared<Kernel>(std::move(k.kernel)), {}, std::move(k.parts)};
+    BuiltKernels::Finished finished{std::make_shared<Kernel>(std::move(k.kernel)), {}, std::move(k.parts)};
     for (uint16_t b : k.buffers) finished.buffers.push_back(b == DividedKernel::kParts ? Signer::kNoNode : entry.buffers[b]);
     entry.finished.push_back(std::move(finished));
   }
@@ -103,7 +126,7 @@ std::vector<GraphKernel> KernelCache::kernels(const Group& group) {
   }
   const auto nodes_of = [&](const std::vector<uint32_t>& numbers) { return signer_.nodes_of(numbers, group); };
   std::vector<GraphKernel> kernels;
-  for (const Finished& k : known.finished)
+  for (const BuiltKernels::Finished& k : known.finished)
     kernels.push_back({k.kernel, nodes_of(k.buffers), nodes_of(known.streams), nodes_of(known.sites), k.parts, group});
   return kernels;
 }

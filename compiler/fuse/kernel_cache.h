@@ -9,20 +9,9 @@
 
 namespace einc {
 
-class KernelCache {
- public:
-  // `in_memory`: as for build_kernel. Both outlive the cache.
-  KernelCache(const BoundGraph& graph, const std::vector<bool>& in_memory, const KernelTarget& target)
-      : graph_(graph), in_memory_(in_memory), target_(target), signer_(graph, in_memory) {}
-
-  // Why the group should not be one kernel, or nothing.
-  const std::string& refusal(const Group& group) { return entry(group).refusal; }
-  // Whether the group can be one kernel, if a slow one.
-  bool builds(const Group& group);
-  // The group's kernels as built: one, or one that leaves sums of parts and one that adds them.
-  std::vector<GraphKernel> kernels(const Group& group);
-
- private:
+// By signature: of one graph, or of graphs that are nearly the same, as those that a search for what fits a limit tries
+// (fuse/remade_step.h). For one target, and one binding of dims.
+struct BuiltKernels {
   struct Finished {
     std::shared_ptr<const Kernel> kernel;
     std::vector<uint32_t> buffers;
@@ -34,15 +23,36 @@ class KernelCache {
     std::vector<uint32_t> buffers, streams, sites;  // nodes as the signer's numbers
     std::vector<Finished> finished;
   };
-  void finish(Entry& entry);
+
+  NodeClasses classes;
+  std::unordered_map<Signature, Entry, SignatureHash> entries;
+};
+
+class KernelCache {
+ public:
+  // `in_memory`: as for build_kernel. All outlive the cache.
+  KernelCache(const BoundGraph& graph, const std::vector<bool>& in_memory, const KernelTarget& target, BuiltKernels& built)
+      : graph_(graph), in_memory_(in_memory), target_(target), built_(built), signer_(graph, in_memory, built.classes) {}
+
+  // Why the group should not be one kernel, or nothing.
+  const std::string& refusal(const Group& group) { return entry(group).refusal; }
+  // Whether the group can be one kernel, if a slow one.
+  bool builds(const Group& group);
+  // The group's kernels as built: one, or one that leaves sums of parts and one that adds them.
+  std::vector<GraphKernel> kernels(const Group& group);
+
+ private:
+  using Entry = BuiltKernels::Entry;
+  static void finish(Entry& entry);
   Entry& entry(const Group& group);
-  void build(const Group& group, Entry& entry);
+  Entry build(const Group& group) const;
+  void verify(const Group& group, const Entry& known) const;
 
   const BoundGraph& graph_;
   const std::vector<bool>& in_memory_;
-  const KernelTarget target_;
+  const KernelTarget& target_;
+  BuiltKernels& built_;
   Signer signer_;
-  std::unordered_map<Signature, Entry, SignatureHash> entries_;
 };
 
 }  // namespace einc

@@ -12,7 +12,7 @@
 namespace einc {
 namespace {
 
-constexpr int64_t kVector = 16, kLine = 128, kShortRow = 512;  // bytes
+constexpr int64_t kVector = 16, kLine = 128;  // bytes
 
 using Order = SmallVector<int, 6>;
 
@@ -168,22 +168,22 @@ bool has_overlapping_windows(const BoundGraph& graph, NodeId x) {
 
 bool suits_library(const BoundGraph& graph, NodeId id, const KernelTarget& target) {
   const Node& node = graph[id];
-  if (!target.library_products || node.op != Op::contract || !multiplies(node.type.dtype)) return false;
+  if (!target.library || node.op != Op::contract || !multiplies(node.type.dtype)) return false;
   if (std::ranges::any_of(node.operands, [&](NodeId x) { return has_overlapping_windows(graph, x); })) return false;
   const DType left = graph[node.operands[0]].type.dtype, right = graph[node.operands[1]].type.dtype;
   if (is_fp8_product(left, right)) return suits_library_as_fp8(graph, id, target);
   if (left != right || !multiplies(left)) return false;
   const ContractionLabels labels(graph, id, id);
   return is_worth_library(labels.count(kBatchLabels), labels.count(kRowLabels), labels.count(kColumnLabels), labels.count(kDepthLabels),
-                          *target.library_products);
+                          *target.library);
 }
 
 bool suits_library_as_fp8(const BoundGraph& graph, NodeId id, const KernelTarget& target) {
-  if (!target.library_products || !multiplies(graph[id].type.dtype)) return false;
+  if (!target.library || !multiplies(graph[id].type.dtype)) return false;
   const ContractionLabels labels(graph, id, id);
   const int64_t rows = labels.count(kRowLabels), columns = labels.count(kColumnLabels), depth = labels.count(kDepthLabels);
   if (rows % kFp8Step != 0 || columns % kFp8Step != 0 || depth % kFp8Step != 0) return false;
-  return is_worth_library(labels.count(kBatchLabels), rows, columns, depth, *target.library_products);
+  return is_worth_library(labels.count(kBatchLabels), rows, columns, depth, *target.library);
 }
 
 bool scales_product(const BoundGraph& graph, NodeId id, NodeId product) {
@@ -213,7 +213,7 @@ bool sums_operand(const BoundGraph& graph, NodeId id, NodeId product, const Kern
 }
 
 void choose_layouts(BoundGraph& graph, const std::vector<NodeId>& roots, const KernelTarget& target) {
-  if (target.library_products) Chooser(graph, roots, target).run();
+  if (target.library) Chooser(graph, roots, target).run();
 }
 
 namespace {
@@ -229,7 +229,7 @@ bool is_alone(const ContractionLabels& labels, const LabelList& axis) {
 
 void pad_rows(BoundGraph& graph, const std::vector<NodeId>& roots, const KernelTarget& target) {
   graph.padding.assign(graph.graph.size(), 0);
-  if (!target.library_products) return;
+  if (!target.library) return;
   std::vector<bool> is_root(graph.graph.size(), false);
   for (const NodeId id : roots) is_root[id.index] = true;
   for (uint32_t i = 0; i < graph.graph.size(); ++i) {
@@ -242,7 +242,7 @@ void pad_rows(BoundGraph& graph, const std::vector<NodeId>& roots, const KernelT
       const bool between = (node.op == Op::map || node.op == Op::cast || node.op == Op::contract) && !is_root[id.index];
       if (!between || shape.size() < 2 || (!graph.order.empty() && !graph.order[id.index].empty())) continue;
       const int64_t size = bytes_of(node.type.dtype), row = shape.back() * size;
-      if (row % kVector == 0 || row < kShortRow || !is_alone(labels, labels.of[t].back())) continue;
+      if (row % kVector == 0 || row < target.library->padded_row || !is_alone(labels, labels.of[t].back())) continue;
       graph.padding[id.index] = (kLine - row % kLine) / size;
     }
   }

@@ -36,6 +36,7 @@ RemadeStep::RemadeStep(const Forming& forming, std::span<const SchedulePass> res
 
 Forming RemadeStep::formed(const Graph& graph, const RemadeValues::Copies& copies) const {
   Forming made{graph, forming_.dims, forming_.mode, options_, forming_.target, forming_.ask_attention, forming_.besides};
+  made.built = forming_.built;
   made.late = copies.late, made.where_read = copies.where_read, made.twice = copies.twice;
   run_passes(made, rest_);
   return made;

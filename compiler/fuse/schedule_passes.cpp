@@ -120,20 +120,20 @@ void cut_scans_of(Forming& f) {
 }
 
 void narrow_products_of(Forming& f) {
-  if (!f.target.library_products) return;
+  if (!f.target.library) return;
   const BoundGraph bound = f.bind();
   if (std::unique_ptr<const Graph> narrow = narrow_products(bound, roots_of(f.graph(), f.mode), f.target)) f.own = std::move(narrow);
 }
 
 void orient_operands_of(Forming& f) {
-  if (!f.target.library_products) return;
+  if (!f.target.library) return;
   OrientedGraph oriented = orient_operands(f.bind(), f.target);
   if (oriented.graph) f.move_to(std::move(oriented.graph), std::move(oriented.at));
 }
 
 void cast_before_padding_of(Forming& f) {
   const auto& nodes = f.graph().nodes;
-  if (!f.target.library_products || std::ranges::none_of(nodes, [](const Node& node) { return node.op == Op::pad; })) return;
+  if (!f.target.library || std::ranges::none_of(nodes, [](const Node& node) { return node.op == Op::pad; })) return;
   if (auto cast = cast_before_padding(f.bind(), roots_of(f.graph(), f.mode), f.target)) f.own = std::move(cast);
 }
 
@@ -158,7 +158,7 @@ void use_row_statistics_of(Forming& f) {
 }
 
 void guard(Forming& f) {
-  const bool elements = f.target.library_products || is_of_device(f.graph());
+  const bool elements = f.target.library || is_of_device(f.graph());
   const GradientLooks looks = elements ? GradientLooks::elements : GradientLooks::products;
   std::optional<GuardedGraph> guarded = guard_updates(f.bind(), f.mode, looks);
   if (!guarded) return;
@@ -202,7 +202,7 @@ void find_one_hot(Forming& f) {
   }
 }
 
-void recompute(Forming& f, const RecomputeLimits& limits) { f.values->find_recomputed(f.attention.kernels, limits, f.target); }
+void recompute(Forming& f, const RecomputeLimits& limits) { f.values->find_recomputed(f.attention.kernels, limits, f.target, *f.built); }
 
 void find_attention(Forming& f) {
   f.attention = f.values->find_attention();
@@ -219,19 +219,20 @@ std::vector<NodeId> row_major(const Forming& f) {
 // ---- of groups and kernels
 
 KernelFormer& former(Forming& f) {
-  if (!f.former) f.former.emplace(*f.bound, *f.values, f.attention, f.target, f.list);
+  if (!f.former) f.former.emplace(*f.bound, *f.values, f.attention, f.target, *f.built, f.list);
   return *f.former;
 }
 
 void form_kernels(Forming& f) {
   former(f).emit();
   f.former.reset();
+  f.built.reset();  // what nobody shares, later passes change where it lies
 }
 
 // ---- of a library
 
 void library_products_of(Forming& f) {
-  if (f.target.library_products) find_library_products(*f.bound, *f.target.library_products, f.list);
+  if (f.target.library) find_library_products(*f.bound, *f.target.library, f.list);
 }
 
 void library_attention_of(Forming& f) {

@@ -43,7 +43,8 @@ struct Forming {
   std::optional<ValuePlaces> values{};
   AttentionGroups attention{};
 
-  std::optional<KernelFormer> former{};  // nodes in groups, until these are kernels
+  std::shared_ptr<BuiltKernels> built = std::make_shared<BuiltKernels>();  // until kernels are formed; others may share them
+  std::optional<KernelFormer> former{};                                    // nodes in groups, until these are kernels
   KernelList list{};
   std::optional<BufferPlan> plan{};
 

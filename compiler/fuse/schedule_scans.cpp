@@ -38,7 +38,7 @@ std::shared_ptr<ScanSchedule> schedule_body(const Forming& whole, const Node& no
   const ScanAttr& attr = node.as<ScanAttr>();
   const Scheduling options = within(whole.options, *attr.body);
   KernelTarget target = whole.target;
-  target.library_products.reset();  // a library's call knows one place of its matrices, iterations have others
+  target.library.reset();  // a library's call knows one place of its matrices, iterations have others
   Forming body{*attr.body, whole.dims, RunMode::inference, options, target};
   run_passes(body, whole.passes);
   check_blocks(body);

@@ -3,9 +3,9 @@
 // alike, so most groups have been tried before.
 #pragma once
 #include <span>
-#include <unordered_map>
 #include <vector>
 
+#include "compiler/fuse/node_classes.h"
 #include "compiler/lower/bound_graph.h"
 #include "compiler/lower/kernel_list.h"
 
@@ -23,9 +23,9 @@ struct SignatureHash {
 
 class Signer {
  public:
-  // `in_memory`: nodes that others load, as for build_kernel.
-  Signer(const BoundGraph& graph, const std::vector<bool>& in_memory)
-      : graph_(graph), in_memory_(in_memory), class_of_(graph.graph.size(), kUnknown), inlined_(graph.graph.size()) {}
+  // `in_memory`: nodes that others load, as for build_kernel. Signatures of graphs that share `classes` are alike where their groups are.
+  Signer(const BoundGraph& graph, const std::vector<bool>& in_memory, NodeClasses& classes)
+      : graph_(graph), in_memory_(in_memory), classes_(classes), class_of_(graph.graph.size(), kUnknown), inlined_(graph.graph.size()) {}
 
   // Valid until the next one.
   const Signature& sign(const Group& group);
@@ -44,16 +44,15 @@ class Signer {
  private:
   static constexpr uint32_t kUnknown = UINT32_MAX;
   uint32_t number_of(NodeId id, const Group& group) const;
-  bool lie_alike(NodeId a, NodeId b) const;  // shape and order in memory
   uint32_t class_of(NodeId id);
   void write(NodeId id, const Group& group);
 
   const BoundGraph& graph_;
   const std::vector<bool>& in_memory_;
-  std::vector<uint32_t> class_of_;                           // nodes that do the same with operands of the same shapes
-  std::unordered_map<size_t, std::vector<NodeId>> by_hash_;  // one node of each class
-  Signature out_;                                            // of the group being signed
-  std::vector<NodeId> outside_;                              // what that reads from memory, by first appearance
+  NodeClasses& classes_;
+  std::vector<uint32_t> class_of_;  // by node
+  Signature out_;                   // of the group being signed
+  std::vector<NodeId> outside_;     // what that reads from memory, by first appearance
   // What is made where it is read: in which group it was written last, and as which of those there.
   struct Inlined {
     uint32_t group = 0, number = 0;

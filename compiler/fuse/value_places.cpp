@@ -90,7 +90,8 @@ void ValuePlaces::find_readers() {
 
 AttentionGroups ValuePlaces::find_attention() { return group_attention(graph_, is_root_, free_, readers_, in_memory_); }
 
-void ValuePlaces::find_recomputed(const std::vector<GraphKernel>& attentions, const RecomputeLimits& limits, const KernelTarget& target) {
+void ValuePlaces::find_recomputed(const std::vector<GraphKernel>& attentions, const RecomputeLimits& limits, const KernelTarget& target,
+                                  BuiltKernels& built) {
   std::vector<bool> stored = is_root_;
   for (const GraphKernel& a : attentions)
     for (NodeId id : a.group.members) {
@@ -99,16 +100,16 @@ void ValuePlaces::find_recomputed(const std::vector<GraphKernel>& attentions, co
     }
   const std::vector<bool> found = einc::find_recomputed(graph_, stored, free_, readers_, limits);
   for (size_t i = 0; i < found.size(); ++i) made_where_read_[i] = made_where_read_[i] || found[i];
-  while (store_what_fails(target)) {
+  while (store_what_fails(target, built)) {
   }
   find_readers();
 }
 
 // Whether a node could not be a kernel with what it reads computed in it: that is stored after all.
-bool ValuePlaces::store_what_fails(const KernelTarget& target) {
+bool ValuePlaces::store_what_fails(const KernelTarget& target, BuiltKernels& built) {
   for (uint32_t i = 0; i < graph_.graph.size(); ++i)
     if (made_where_read_[i]) in_memory_[i] = false;
-  KernelCache trial(graph_, in_memory_, target);
+  KernelCache trial(graph_, in_memory_, target, built);
   bool any = false;
   for (uint32_t i = 0; i < graph_.graph.size(); ++i) {
     std::vector<NodeId> made = is_computed(NodeId{i}) ? recomputed_operands(NodeId{i}) : std::vector<NodeId>{};

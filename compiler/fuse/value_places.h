@@ -10,6 +10,8 @@
 
 namespace einc {
 
+struct BuiltKernels;
+
 class ValuePlaces {
  public:
   // `roots`: nodes whose values must be in memory at the end.
@@ -17,8 +19,10 @@ class ValuePlaces {
 
   // Values per row and key that attention makes are in memory no longer.
   AttentionGroups find_attention();
-  // Elementwise values that the backward makes again. What attention reads and makes has been decided before.
-  void find_recomputed(const std::vector<GraphKernel>& attentions, const RecomputeLimits& limits, const KernelTarget& target);
+  // Elementwise values that the backward makes again. What attention reads and makes has been decided before. `built`: kernels that are
+  // tried.
+  void find_recomputed(const std::vector<GraphKernel>& attentions, const RecomputeLimits& limits, const KernelTarget& target,
+                       BuiltKernels& built);
 
   bool is_root(NodeId id) const { return is_root_[id.index]; }
   bool is_made_where_read(NodeId id) const { return made_where_read_[id.index]; }
@@ -75,7 +79,7 @@ class ValuePlaces {
   bool is_cheap(NodeId id) const;
   bool is_dry_element(NodeId id) const;
   void find_readers();
-  bool store_what_fails(const KernelTarget& target);
+  bool store_what_fails(const KernelTarget& target, BuiltKernels& built);
   std::vector<NodeId> recomputed_operands(NodeId id) const;
   NodeId below_views(NodeId id) const {
     while (kind_of(graph_[id].op) == OpKind::view) id = graph_[id].operands[0];

@@ -6,7 +6,6 @@
 #include <map>
 
 #include "compiler/library/map_gemm.h"
-#include "compiler/lower/library_products.h"
 
 namespace einc {
 
@@ -15,7 +14,7 @@ ProductSums f32_products(const BoundGraph& graph, const GraphKernel& kernel) {
   return std::ranges::all_of(kernel.group.members, in_tf32) ? ProductSums::tf32 : ProductSums::f32;
 }
 
-void find_library_products(const BoundGraph& graph, int64_t smallest, KernelList& list) {
+void find_library_products(const BoundGraph& graph, const LibraryLimits& limits, KernelList& list) {
   list.library.products.resize(list.kernels.size());
   std::map<const Kernel*, std::optional<LibraryProduct>> known;  // by kernels that are one object
   for (size_t i = 0; i < list.kernels.size(); ++i) {
@@ -24,7 +23,7 @@ void find_library_products(const BoundGraph& graph, int64_t smallest, KernelList
     const auto [mapped, fresh] = known.try_emplace(k.kernel.get());
     if (fresh) mapped->second = map_gemm(*k.kernel).gemm;
     std::optional<LibraryProduct> product = mapped->second;
-    if (!product || !is_worth_library(product->batch, product->rows, product->columns, product->depth, smallest)) continue;
+    if (!product || !is_worth_library(product->batch, product->rows, product->columns, product->depth, limits)) continue;
     for (LibraryMatrix* m : {&product->left, &product->right, &product->result}) m->buffer = k.buffers[m->buffer].index;
     if (product->scale) product->scale = k.buffers[*product->scale].index;
     if (product->left.dtype == DType::f32) product->sums = f32_products(graph, k);

@@ -316,7 +316,7 @@ std::vector<DividedKernel> divide_reductions(Kernel kernel, const KernelTarget& 
   Kernel product = kernel;
   find_contraction(product);
   if (product.contraction && !product.contraction->rows.empty() && !product.contraction->columns.empty()) {
-    if (target.library_products)  // a library divides the depth itself
+    if (target.library)  // a library divides the depth itself
       target.divide_rows = target.divide_columns = is_apart(product) ? in_whole_parts(product, target.divide_products) : kUndivided;
     else if (trips(kernel, bits(kernel.outer)) >= target.divide_rows.points)
       target.divide_rows = target.divide_columns = target.divide_products;

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "compiler/lower/library_products.h"
 #include "compiler/lower/processor.h"
 #include "runtime/base/gpu_shape.h"
 
@@ -29,8 +30,8 @@ struct KernelTarget {
   DivideLimits divide_rows{}, divide_columns{};  // of what lies side by side along the reduced loops, or along others
   // Of products of matrices, which are few tiles of sums: with more points than those; with a library, such as it does not multiply.
   DivideLimits divide_products{.points = 1024, .elements = 1 << 22, .most_parts = 64, .enough_parts = 16};
-  // Contractions of at least so many products are kernels of their own, for a library that multiplies matrices as they lie in memory.
-  std::optional<int64_t> library_products;
+  // Such contractions are kernels of their own, for a library that multiplies matrices as they lie in memory.
+  std::optional<LibraryLimits> library{};
   // Parts of sums that take no more bytes have a place of their own, so that launches of equal kernels may join.
   int64_t own_parts = 0;
   // A kernel that goes over rows also adds up what it makes of all of them, as many elements of sums as its threads hold: each part of its

@@ -16,10 +16,15 @@ inline bool is_fp8_product(DType left, DType right) {
   return is_fp8(left) && is_fp8(right) && !(left == DType::f8e5m2 && right == DType::f8e5m2);
 }
 
-// Whether a call is worth it, where `smallest` multiplications are.
-inline bool is_worth_library(int64_t batch, int64_t rows, int64_t columns, int64_t depth, int64_t smallest) {
-  constexpr int64_t kSmallestSide = 8;
-  return std::min({rows, columns, depth}) >= kSmallestSide && batch * rows * columns * depth >= smallest;
+// Which products are worth a call, and which rows of their matrices whole lines of memory. Tests take all.
+struct LibraryLimits {
+  int64_t products = 1 << 20;  // at least so many multiplications
+  int64_t side = 8;            // rows, columns and depth of at least so many
+  int64_t padded_row = 512;    // bytes of a row
+};
+
+inline bool is_worth_library(int64_t batch, int64_t rows, int64_t columns, int64_t depth, const LibraryLimits& limits) {
+  return std::min({rows, columns, depth}) >= limits.side && batch * rows * columns * depth >= limits.products;
 }
 
 }  // namespace einc

@@ -48,7 +48,7 @@ std::unique_ptr<CudaProgramText> compile_for_cuda(const Graph& graph, const Bind
     if (limit && !limit->of_device) made.bytes += 256;  // scratch begins at a multiple of 256 bytes, wherever another plan ends
     return made;
   };
-  const ScheduleTarget target{gpu_passes(), cuda_target(options.gpu, options.library_products), asking(options.attention), besides};
+  const ScheduleTarget target{gpu_passes(), cuda_target(options.gpu, options.library), asking(options.attention), besides};
   auto result = std::make_unique<CudaProgramText>(
       CudaProgramText{form_within_limit(graph, given, options.mode, options.scheduling, target), options.gpu, {}});
   result->executable = code_of(result->view());

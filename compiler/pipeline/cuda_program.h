@@ -11,7 +11,7 @@ struct CudaOptions {
   GpuShape gpu{};  // to plan for
   RunMode mode = RunMode::training;
   Scheduling scheduling = Scheduling::all;
-  int64_t library_products = 1 << 20;                 // contractions of at least so many products are for cuBLASLt
+  LibraryLimits library{};                            // which contractions are for cuBLASLt
   const cuda::AttentionLibrary* attention = nullptr;  // may compute attention instead of generated kernels
 };
 

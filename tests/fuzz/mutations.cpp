@@ -468,7 +468,7 @@ std::span<const Mutation> gpu_mutations() { return kGpuMutations; }
 std::unique_ptr<CudaProgramText> mutated_for_cuda(const Graph& graph, const Mutation& mutation, uint64_t choice) {
   constexpr int64_t kLibraryProducts = INT64_MAX;
   CudaOptions options;
-  options.library_products = kLibraryProducts;
+  options.library.products = kLibraryProducts;
   auto compiled = compile_for_cuda(graph, {}, options);
   const KernelMutation mutate = std::get<KernelMutation>(mutation.plant);
   Chooser none(SIZE_MAX);

@@ -16,13 +16,13 @@ namespace einc {
 constexpr int64_t kGuardedBytes = 1 << 18;  // a program of more memory takes too long
 
 inline std::unique_ptr<CudaProgramText> compile_for_test_gpu(const Graph& graph, const Bindings& dims, RunMode mode, Scheduling scheduling,
-                                                             int64_t library_products = INT64_MAX) {
+                                                             LibraryLimits library = {INT64_MAX}) {
   use_test_gpu();
   CudaOptions cuda;
   cuda.gpu = cuda::Gpu::get().shape();
   cuda.mode = mode;
   cuda.scheduling = scheduling;
-  cuda.library_products = library_products;
+  cuda.library = library;
   cuda.attention = cuda::AttentionLibrary::get();  // of the environment
   return compile_for_cuda(graph, dims, cuda);
 }
@@ -44,8 +44,8 @@ inline CpuRun run_compiled(const CudaExecutable& program, const TensorMap& input
 // Fused programs among guards too.
 inline CpuRun run_cuda(const Graph& graph, const Bindings& dims, const TensorMap& inputs, const TensorMap& params, const TensorMap& states,
                        const InterpretOptions& options = {}, Scheduling scheduling = Scheduling::all,
-                       int64_t library_products = INT64_MAX) {
-  const auto compiled = compile_for_test_gpu(graph, dims, options.mode, scheduling, library_products);
+                       LibraryLimits library = {INT64_MAX}) {
+  const auto compiled = compile_for_test_gpu(graph, dims, options.mode, scheduling, library);
   return run_compiled(compiled->executable, inputs, params, states, options, !scheduling.leaves_out("fusion"));
 }
 

@@ -234,12 +234,12 @@ class Maker {
 
 }  // namespace
 
-KernelTarget cuda_target(const GpuShape& gpu, int64_t library_products) {
+KernelTarget cuda_target(const GpuShape& gpu, const LibraryLimits& library) {
   KernelTarget target;
   target.gpu = gpu;
   target.column_sums = kColumnSums;
   target.own_parts = kOwnParts;
-  target.library_products = library_products;
+  target.library = library;
   target.sum_order = SumOrder::of_kernel;
   target.flops_per_byte = 150;  // of bf16 on an A100: 312 TFLOP/s and 2.04 TB/s (cost/devices.cpp); an H100 has 295
   // Two blocks of a product's tiles on a processor, each for some turns at least.

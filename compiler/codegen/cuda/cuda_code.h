@@ -10,8 +10,8 @@
 
 namespace einc {
 
-// What kernels are formed for. Contractions of at least `library_products` products are cuBLASLt's where they map to it.
-KernelTarget cuda_target(const GpuShape& gpu, int64_t library_products);
+// What kernels are formed for. Contractions within the limits are cuBLASLt's where they map to it.
+KernelTarget cuda_target(const GpuShape& gpu, const LibraryLimits& library);
 
 CudaExecutable make_cuda_program(const BoundGraph& graph, const KernelList& list, const BufferPlan& plan, const GpuShape& gpu);
 

@@ -44,7 +44,7 @@ Compiled compiled(const std::string& text, const Bindings& dims, RunMode mode = 
   Compiled made{finished(compile_text(text, dims), roots), {}};
   CudaOptions options;
   options.mode = mode;
-  options.library_products = INT64_MAX;
+  options.library.products = INT64_MAX;
   options.attention = cuda::AttentionLibrary::get();
   made.text = compile_for_cuda(made.graph, dims, options);
   return made;

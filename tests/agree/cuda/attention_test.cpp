@@ -258,7 +258,7 @@ precision tf32 { h = einsum(x, w, "n m, m k -> n k") }
 output y = einsum(h, v, "n k, k o -> n o")
 )";
   CudaOptions options;
-  options.library_products = 1;
+  options.library.products = 1;
   const Graph graph = finished(compile_text(text));
   const auto program = compile_for_cuda(graph, {}, options);
   std::vector<ProductSums> sums;

@@ -37,7 +37,7 @@ TEST_CASE("cuda: a classifier's gradient is made with its loss") {
     const Graph graph = trained(policy);
     const TensorMap inputs = some_inputs(graph, {}), params = initial_params(graph, {}, 1), states = initial_states(graph, {}, 1);
     const InterpretResult wanted = interpret(graph, {}, inputs, params, states);
-    const CpuRun found = run_cuda(graph, {}, inputs, params, states, {}, Scheduling::all, 1);
+    const CpuRun found = run_cuda(graph, {}, inputs, params, states, {}, Scheduling::all, {1});
     const double tolerance = policy == Policy::f32 ? 1e-5 : 2e-2;
     CHECK(found.loss->real_at(0) == doctest::Approx(wanted.loss->real_at(0)).epsilon(tolerance));
     const Tensor &gradient = found.gradients.at(Name("w")), &expected = wanted.gradients.at(Name("w"));
@@ -58,7 +58,7 @@ TEST_CASE("cuda: a label beyond the classes is named") {
 
 TEST_CASE("cuda: a classifier's launches, and where its rows lie") {
   CudaOptions options;
-  options.library_products = 1;
+  options.library.products = 1;
   const Graph graph = trained(Policy::bf16);
   const auto program = compile_for_cuda(graph, {}, options);
   const CudaExecutable& executable = program->executable;

@@ -50,7 +50,7 @@ std::string epilogues_of(const Program& program, Policy policy) {
   options.mode = program.mode;
   options.arithmetic = Arithmetic::stored;
   const InterpretResult wanted = interpret(graph, program.dims, inputs, params, states, options);
-  const CpuRun found = run_cuda(graph, program.dims, inputs, params, states, options, Scheduling::all, 1);
+  const CpuRun found = run_cuda(graph, program.dims, inputs, params, states, options, Scheduling::all, {1});
   for (const auto& [name, output] : found.outputs)
     for (const auto& [other, expected] : wanted.outputs)
       if (name == other) CHECK_MESSAGE(distance(output, expected) < tolerance_of(policy), name.str());
@@ -58,7 +58,7 @@ std::string epilogues_of(const Program& program, Policy policy) {
     CHECK_MESSAGE(distance(gradient, wanted.gradients.at(name)) < 2 * tolerance_of(policy), name.str());
   CudaOptions cuda;
   cuda.mode = program.mode;
-  cuda.library_products = 1;
+  cuda.library.products = 1;
   std::vector<std::string> epilogues;
   const auto text = compile_for_cuda(graph, program.dims, cuda);
   for (const CudaFusedProduct& fused : text->executable.fused) epilogues.push_back(describe(fused.gemm.epilogue));
@@ -178,14 +178,14 @@ output y = x * 2
   const InterpretResult wanted = interpret(graph, {}, inputs, params, states, options);
   CudaOptions cuda;
   cuda.mode = RunMode::inference;
-  cuda.library_products = 1;
+  cuda.library.products = 1;
   const auto compiled = compile_for_cuda(graph, {}, cuda);
   REQUIRE(compiled->executable.fused.size() == 1);
   const LibraryProduct& product = compiled->executable.fused[0].gemm;
   CHECK(describe(product.epilogue) == "plus a matrix");
   CHECK(product.epilogue.addend == product.result.buffer);
   CHECK(compiled->executable.program.copies.empty());
-  const CpuRun found = run_cuda(graph, {}, inputs, params, states, options, Scheduling::all, 1);
+  const CpuRun found = run_cuda(graph, {}, inputs, params, states, options, Scheduling::all, {1});
   REQUIRE(found.states.size() == 1);
   CHECK(distance(found.states.begin()->second, wanted.states.begin()->second) < tolerance_of(Policy::f32));
 }

@@ -22,7 +22,7 @@ minimize loss using sgd(lr = 0.001)
 )");
   const Graph graph = assign_precision(simplify(expand(elaborated, Roots::training), Roots::training), Policy::f32);
   CudaOptions options;
-  options.library_products = 1;
+  options.library.products = 1;
   const auto compiled = compile_for_cuda(graph, {}, options);
   const CudaExecutable& executable = compiled->executable;
   REQUIRE(!executable.orders.empty());

@@ -41,7 +41,7 @@ void check_agrees(const Graph& graph, const Bindings& dims, double tolerance) {
     InterpretOptions options;
     options.arithmetic = Arithmetic::stored;
     const InterpretResult wanted = interpret(graph, dims, inputs, params, states, options);
-    const CpuRun found = run_cuda(graph, dims, inputs, params, states, {}, Scheduling::all, 1);
+    const CpuRun found = run_cuda(graph, dims, inputs, params, states, {}, Scheduling::all, {1});
     CAPTURE(step);
     CHECK(distance(*found.loss, *wanted.loss) < tolerance);
     for (const auto& [name, output] : found.outputs)
@@ -66,7 +66,7 @@ struct Launches {
 
 Launches counts_of(const Graph& graph, const Bindings& dims) {
   CudaOptions options;
-  options.library_products = 1;
+  options.library.products = 1;
   const auto program = compile_for_cuda(graph, dims, options);
   Launches counts;
   for (size_t i = 0; i < program->executable.calls.size(); ++i) {
@@ -136,7 +136,7 @@ output y: {}[m n] = cast(einsum(cast(a, f32), cast(b, f32), "m k, n k -> m n"), 
     CAPTURE(program_text);
     const Graph graph = simplify(expand(compile_text(program_text), Roots::training), Roots::training);
     CudaOptions cuda;
-    cuda.library_products = 1;
+    cuda.library.products = 1;
     const auto program = compile_for_cuda(graph, {}, cuda);
     const auto& calls = program->executable.calls;
     CHECK((calls.size() == 1 && calls[0].gemm && calls[0].gemm->left.dtype != DType::f32) == c.for_library);
@@ -144,7 +144,7 @@ output y: {}[m n] = cast(einsum(cast(a, f32), cast(b, f32), "m k, n k -> m n"), 
     options.arithmetic = Arithmetic::stored;
     const TensorMap inputs = some_inputs(graph, {});
     const InterpretResult wanted = interpret(graph, {}, inputs, {}, {}, options);
-    const CpuRun found = run_cuda(graph, {}, inputs, {}, {}, {}, Scheduling::all, 1);
+    const CpuRun found = run_cuda(graph, {}, inputs, {}, {}, {}, Scheduling::all, {1});
     CHECK(distance(found.outputs[0].second, wanted.outputs[0].second) < 1e-3);
   }
 }
@@ -166,7 +166,7 @@ output doubled = wide + wide
   InterpretOptions options;
   options.arithmetic = Arithmetic::stored;
   const InterpretResult wanted = interpret(graph, {}, inputs, {}, {}, options);
-  const CpuRun found = run_cuda(graph, {}, inputs, {}, {}, {}, Scheduling::all, 1);
+  const CpuRun found = run_cuda(graph, {}, inputs, {}, {}, {}, Scheduling::all, {1});
   REQUIRE(found.outputs.size() == 3);
   for (size_t i = 0; i < found.outputs.size(); ++i) CHECK(distance(found.outputs[i].second, wanted.outputs[i].second) < 1e-3);
 }

@@ -28,7 +28,7 @@ Scheduling within(std::optional<int64_t> bytes) {
 
 PlannedStep planned(const Graph& graph, const Bindings& dims, const Scheduling& scheduling) {
   CudaOptions options;
-  options.library_products = kLibraryProducts;
+  options.library.products = kLibraryProducts;
   options.scheduling = scheduling;
   return plan_for_gpu(options)(graph, dims, RunMode::training, {});
 }
@@ -46,8 +46,8 @@ void check(const Graph& graph, const Bindings& dims) {
   const PlannedStep step = planned(graph, dims, within(least));
   CHECK(step.memory.total() <= least);
   for (const PlannedStep* limited : {&half, &step}) CHECK(!limited->formed->recomputation.values.empty());
-  const CpuRun wanted = run_cuda(graph, dims, inputs, params, states, {}, within({}), kLibraryProducts);
-  CHECK(same_bits(run_cuda(graph, dims, inputs, params, states, {}, within(least), kLibraryProducts), wanted));
+  const CpuRun wanted = run_cuda(graph, dims, inputs, params, states, {}, within({}), {kLibraryProducts});
+  CHECK(same_bits(run_cuda(graph, dims, inputs, params, states, {}, within(least), {kLibraryProducts}), wanted));
 }
 
 Graph step_of(const Graph& graph, Policy policy) {
@@ -78,7 +78,7 @@ minimize loss using sgd(lr = 0.1)
 TEST_CASE("cuda: what is made again has no epilogue, nor what it is a copy of") {
   const Graph graph = step_of(compile_example("gpt2.ein", kGpt), Policy::bf16);
   CudaOptions options;
-  options.library_products = kLibraryProducts;
+  options.library.products = kLibraryProducts;
   const auto whole = compile_for_cuda(graph, kGpt, options);
   options.scheduling.memory_limit = MemoryLimit{whole->plan.total_bytes + whole->executable.workspace_bytes - 4096};
   const auto limited = compile_for_cuda(graph, kGpt, options);

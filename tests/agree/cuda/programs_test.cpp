@@ -19,7 +19,7 @@ CpuRun run(const Graph& graph, const Bindings& dims, const TensorMap& inputs, co
 // With all products that it can do done by cuBLASLt.
 CpuRun run_by_library(const Graph& graph, const Bindings& dims, const TensorMap& inputs, const TensorMap& params, const TensorMap& states,
                       const Scheduling& scheduling) {
-  return run_cuda(graph, dims, inputs, params, states, {}, scheduling, 1);
+  return run_cuda(graph, dims, inputs, params, states, {}, scheduling, {1});
 }
 
 const Scheduling kWays[] = {Scheduling::unfused, Scheduling::all};

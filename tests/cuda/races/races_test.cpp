@@ -31,7 +31,7 @@ CudaExecutable compiled(const char* text) {
   const auto wanted = interpret_text(text, 1, problem);
   REQUIRE(problem.empty());
   CudaOptions options;
-  options.library_products = INT64_MAX;
+  options.library.products = INT64_MAX;
   return compile_for_cuda(wanted->graph, {}, options)->executable;
 }
 

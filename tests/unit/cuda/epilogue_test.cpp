@@ -29,7 +29,7 @@ struct Layer {
         {{"rows", rows}});
     CudaOptions options;
     options.mode = RunMode::inference;
-    options.library_products = 1;
+    options.library.products = 1;
     gpu.emplace(compile_for_cuda(graph, {{"rows", rows}}, options)->executable);
     for (const char* name : {"x", "w", "b"}) {
       const auto buffer = static_cast<uint32_t>(gpu->executor.find(BufferRole::input, name));
@@ -119,7 +119,7 @@ TEST_CASE("a product that lands in a state gives the same where its algorithm is
       "output y = s * 2\ns <- einsum(x, w, \"rows deep, deep wide -> rows wide\")\n",
       {});
   CudaOptions options;
-  options.library_products = 1;
+  options.library.products = 1;
   const auto runs = [&] {
     OnGpu gpu(compile_for_cuda(graph, {}, options)->executable);
     const auto give = [&](BufferRole role, const char* name) {

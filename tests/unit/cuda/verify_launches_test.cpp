@@ -23,7 +23,7 @@ struct Compiled {
     const Bindings dims{{"batch", 2}, {"seq", 16}, {"vocab", 64}, {"layers", 2}, {"heads", 2}, {"head", 16}};
     graph = assign_precision(simplify(expand(compile_example("gpt2.ein", dims), Roots::training), Roots::training), Policy::bf16);
     CudaOptions options;
-    options.library_products = 1;
+    options.library.products = 1;
     program = compile_for_cuda(graph, dims, options);
   }
   std::string problem(const CudaExecutable& executable) const { return verify_launches(executable, program->list); }
@@ -98,7 +98,7 @@ TEST_CASE("a plan that does not hold what an alternative reads or writes at anot
     const Graph graph = simplify(expand(compile_text(text, {}), Roots::inference), Roots::inference);
     CudaOptions options;
     options.mode = RunMode::inference;
-    options.library_products = 1;
+    options.library.products = 1;
     const auto program = compile_for_cuda(graph, {}, options);
     const auto problem = [&] {
       const BufferPlan plan = plan_buffers(program->bound, program->list, program->roots, RunMode::inference);

@@ -2,8 +2,10 @@
 // Kernels shared by groups alike are those that each group would get by itself.
 #include <doctest/doctest.h>
 
+#include <cstdlib>
 #include <set>
 
+#include "compiler/codegen/cuda/cuda_code.h"
 #include "compiler/fuse/form_graph.h"
 #include "compiler/fuse/kernel_builder.h"
 #include "compiler/lower/collapse.h"
@@ -12,6 +14,8 @@
 #include "compiler/lower/flatten_sums.h"
 #include "compiler/lower/keep_rows.h"
 #include "compiler/pipeline/pipeline.h"
+#include "runtime/base/debug.h"
+#include "tests/support/least_memory.h"
 
 using namespace einc;
 
@@ -54,6 +58,16 @@ KernelCounts check_each(const char* example, const Bindings& dims) {
   return {formed.list.kernels.size(), different.size()};
 }
 
+// While it lives each kernel that a group shares is built for it again.
+class BuiltAgain {
+ public:
+  BuiltAgain() { setenv("EINC_DEBUG", "2", 1); }
+  ~BuiltAgain() { setenv("EINC_DEBUG", before_.c_str(), 1); }
+
+ private:
+  std::string before_ = std::to_string(debug_level());
+};
+
 }  // namespace
 
 TEST_CASE("a shared kernel is the one that its group alone would get") {
@@ -69,4 +83,37 @@ TEST_CASE("more layers make no more different kernels") {
   const KernelCounts few = check_each("gpt2.ein", {{"layers", 9}}), many = check_each("gpt2.ein", {{"layers", 12}});
   CHECK(many.kernels > few.kernels + 100);
   CHECK(many.different <= few.different + 4);
+}
+
+TEST_CASE("rows that are padded take no kernel of rows that are not") {
+  const BuiltAgain check;
+  const ScheduleTarget gpu{gpu_passes(), cuda_target({}, {1, 1, 1})};
+  const Compilation c = compile_file(EINC_SOURCE_DIR "/tests/regress/padded_rows.ein", {});
+  REQUIRE(c.graph.has_value());
+  form_graph(*c.graph, {}, RunMode::training, Scheduling::all, gpu);
+}
+
+TEST_CASE("choices under a limit of memory share the kernels that each alone would get") {
+  const BuiltAgain check;
+  const Compilation c = compile_text("deep.ein", R"(
+input x: [rows=16 wide=8]
+for i in 3 {
+  param w: [wide hidden=24] ~ normal(std = 0.3)
+  param back: [hidden wide] ~ normal(std = 0.3)
+  x = x + einsum(gelu(einsum(x, w, "rows wide, wide hidden -> rows hidden")), back, "rows hidden, hidden wide -> rows wide")
+}
+loss = mean(x^2)
+minimize loss using sgd(lr = 0.1)
+)",
+                                     {});
+  REQUIRE(c.graph.has_value());
+  for (const ScheduleTarget& target : {processor_target(), ScheduleTarget{gpu_passes(), cuda_target({}, {1, 1, 1})}}) {
+    const auto within = [&](int64_t bytes) {
+      Scheduling scheduling;
+      scheduling.memory_limit = MemoryLimit{bytes};
+      return form_graph(*c.graph, {}, RunMode::training, scheduling, target);
+    };
+    const int64_t least = least_memory([&] { within(1); });
+    CHECK(!within(least).recomputation.values.empty());
+  }
 }

@@ -36,7 +36,7 @@ std::map<std::string, Kernel> many_kernels() {
     const Compilation c = compile_file(std::string(EINC_SOURCE_DIR "/") + file, options);
     REQUIRE(c.graph.has_value());
     add_kernels(*c.graph, {}, processor_target(), kernels);
-    add_kernels(*c.graph, {}, {gpu_passes(), cuda_target({}, 1 << 20)}, kernels);
+    add_kernels(*c.graph, {}, {gpu_passes(), cuda_target({}, {})}, kernels);
   };
   for (const char* name : {"shakespeare_char", "mlp", "cnn", "lora"}) add(std::string("examples/") + name + ".ein", Policy::inherit);
   for (const std::string& name : zoo_models()) add("tests/zoo/models/" + name + ".ein", name == "llama" ? Policy::bf16 : Policy::inherit);

@@ -117,7 +117,7 @@ TEST_CASE("schedules read back") {
     REQUIRE(c.graph.has_value());
     check(*c.graph, processor_target(), seen);
     const AskLibrary any = [](const einc_attention_problem& p) { return AttentionAnswer{{}, 16 * p.queries}; };
-    check(*c.graph, {gpu_passes(), cuda_target({}, 1 << 16), any}, seen);
+    check(*c.graph, {gpu_passes(), cuda_target({}, {1 << 16}), any}, seen);
   };
   for (const char* name : {"shakespeare_char", "mlp", "cnn", "lora"}) add(std::string("examples/") + name + ".ein", Policy::inherit);
   for (const char* name : {"shakespeare_char", "gpt2"}) add(std::string("examples/") + name + ".ein", Policy::bf16);
@@ -127,7 +127,7 @@ TEST_CASE("schedules read back") {
     const Compilation c = compile_text("scan.ein", written(recurrence, recurrence.scan, true), {});
     REQUIRE(c.graph.has_value());
     check(*c.graph, processor_target(), seen);
-    check(*c.graph, {gpu_passes(), cuda_target({}, 1 << 16), {}}, seen);
+    check(*c.graph, {gpu_passes(), cuda_target({}, {1 << 16}), {}}, seen);
   }
   CHECK(seen.schedules > 40);
   CHECK(seen.scans > 40);
