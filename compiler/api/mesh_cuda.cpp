@@ -72,7 +72,8 @@ struct CudaParts {
 }  // namespace
 
 std::shared_ptr<const CudaMeshProgram> cuda_mesh_program(const ProgramGraphs& graphs, const std::filesystem::path& cache_folder,
-                                                         const Scheduling& scheduling, const EincTransport* transport) {
+                                                         const Scheduling& scheduling, const EincTransport* transport,
+                                                         const LibraryLimits& library) {
   const MeshShape mesh = mesh_shape(graphs);
   const ProgramInfo info = program_info(graphs);
   const std::optional<MemoryLimit>& limit = scheduling.memory_limit;
@@ -80,6 +81,7 @@ std::shared_ptr<const CudaMeshProgram> cuda_mesh_program(const ProgramGraphs& gr
   CudaOptions options;
   options.gpu = cuda::Gpu::get().shape();
   options.attention = cuda::AttentionLibrary::get();
+  options.library = library;
   options.scheduling = scheduling;
   options.scheduling.memory_limit.reset();
   CudaParts planner{graphs, info, mesh};

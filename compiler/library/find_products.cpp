@@ -2,7 +2,6 @@
 // Kernels that are one object are mapped once; what the product reads and writes is then each launch's own.
 #include "compiler/library/find_products.h"
 
-#include <algorithm>
 #include <map>
 
 #include "compiler/library/map_gemm.h"
@@ -10,8 +9,10 @@
 namespace einc {
 
 ProductSums f32_products(const BoundGraph& graph, const GraphKernel& kernel) {
-  const auto in_tf32 = [&](NodeId id) { return graph[id].op != Op::contract || is_in_tf32(graph.graph, id); };
-  return std::ranges::all_of(kernel.group.members, in_tf32) ? ProductSums::tf32 : ProductSums::f32;
+  bool any = false, all = true;  // a sum of products that is written as one is no contraction: it is f32
+  for (const NodeId id : kernel.group.members)
+    if (graph[id].op == Op::contract) any = true, all = all && is_in_tf32(graph.graph, id);
+  return any && all ? ProductSums::tf32 : ProductSums::f32;
 }
 
 void find_library_products(const BoundGraph& graph, const LibraryLimits& limits, KernelList& list) {

@@ -176,9 +176,12 @@ class Assembler {
     for (const Output& output : graph.outputs) program_.outputs.push_back({output.name.str(), buffer_of_root(output.node)});
     if (graph.loss.valid() && graph_.live[graph.loss.index] && plan_.buffers[graph.loss.index].place != BufferPlace::none)
       program_.loss = static_cast<int32_t>(buffer_of_root(graph.loss));
-    for (const Update& g : graph.gradients)
-      if (plan_.buffers[g.value.index].place != BufferPlace::none && graph_.live[g.value.index])
+    for (const Update& g : graph.gradients) {  // to infer, one may be there on the way to others: it is gone at the end
+      const BufferPlace place = plan_.buffers[g.value.index].place;
+      const bool on_the_way = place == BufferPlace::arena || place == BufferPlace::shared;
+      if (graph_.live[g.value.index] && place != BufferPlace::none && !on_the_way)
         program_.gradients.push_back({name_of(g.target), buffer_of_root(g.value)});
+    }
     // What a collective makes is no launch's to store.
     for (const Update& u : graph.updates) {
       const BufferPlan::Buffer& value = plan_.buffers[u.value.index];

@@ -19,6 +19,10 @@ int64_t BoundGraph::count_in_memory(NodeId id) const {
   return more == 0 ? count(id) : count(id) / shape(id).back() * (shape(id).back() + more);
 }
 
+bool BoundGraph::lie_alike(NodeId a, NodeId b) const {
+  return shape(a) == shape(b) && padding_of(a) == padding_of(b) && (order.empty() || order[a.index] == order[b.index]);
+}
+
 std::vector<NodeId> BoundGraph::read_whole() const {
   std::vector<NodeId> read;
   for (uint32_t i = 0; i < graph.size(); ++i)

@@ -41,6 +41,7 @@ struct BoundGraph {
   bool is_pulled(NodeId id) const { return !pulled.empty() && pulled[id.index]; }
   bool is_one_hot(NodeId id) const { return !one_hot.empty() && one_hot[id.index]; }
   int64_t count_in_memory(NodeId id) const;  // with what pads its rows
+  bool lie_alike(NodeId a, NodeId b) const;  // element by element in the same places
   int64_t value(const Poly& size) const;     // an integer formula's value
   // Values in between that scans and collectives read: iterations and other devices find them row-major in memory.
   std::vector<NodeId> read_whole() const;

@@ -156,6 +156,10 @@ TEST_CASE("mesh on a GPU: whole numbers have equal bits on meshes up to 8 device
 
 TEST_CASE("mesh on a GPU: random programs on random meshes") { check_random_programs(1, 12, wrong_gpu_run); }
 
+TEST_CASE("mesh on a GPU: random programs on random meshes whose products are a library's") {
+  check_random_programs(101, 12, [](const std::string& text, uint64_t seed) { return wrong_run(text, seed, compile_with_library); });
+}
+
 TEST_CASE("mesh on a GPU: stages give what the program gives whole, send what the report says, and are captured to the same bits") {
   for (const MeshExample& example : sampled(kStaged, 4)) {
     INFO(text_of(example));

@@ -52,6 +52,15 @@ std::string sorted_lines(std::vector<std::string> lines) {
   return text;
 }
 
+std::shared_ptr<const CudaMeshProgram> compile_within(const Graph& graph, const Bindings& dims, RunMode mode,
+                                                      const LibraryLimits& library) {
+  use_test_gpu();
+  ProgramGraphs graphs;
+  graphs.dims = dims;
+  graphs.parts[part_of_mode(mode)] = graph;
+  return cuda_mesh_program(graphs, test_cubin_folder(), Scheduling::all, nullptr, library);
+}
+
 }  // namespace
 
 std::shared_ptr<const MeshProgram> compile_as(const Scheduling& scheduling, const Graph& graph, const Bindings& dims, RunMode mode) {
@@ -67,11 +76,11 @@ std::shared_ptr<const MeshProgram> compile_for_mesh(const Graph& graph, const Bi
 }
 
 std::shared_ptr<const CudaMeshProgram> compile_for_gpus(const Graph& graph, const Bindings& dims, RunMode mode) {
-  use_test_gpu();
-  ProgramGraphs graphs;
-  graphs.dims = dims;
-  graphs.parts[part_of_mode(mode)] = graph;
-  return cuda_mesh_program(graphs, test_cubin_folder(), Scheduling::all);
+  return compile_within(graph, dims, mode, {});
+}
+
+std::shared_ptr<const CudaMeshProgram> compile_with_library(const Graph& graph, const Bindings& dims, RunMode mode) {
+  return compile_within(graph, dims, mode, {1, 1, 1});
 }
 
 BoundRun start_on_mesh(const MeshProgram& program, const ProgramData& data, int threads) {

@@ -15,6 +15,8 @@ std::shared_ptr<const MeshProgram> compile_for_mesh(const Graph& graph, const Bi
 std::shared_ptr<const MeshProgram> compile_as(const Scheduling& scheduling, const Graph& graph, const Bindings& dims, RunMode mode);
 // For the GPU of the tests.
 std::shared_ptr<const CudaMeshProgram> compile_for_gpus(const Graph& graph, const Bindings& dims, RunMode mode);
+// The same where a library multiplies all that it can.
+std::shared_ptr<const CudaMeshProgram> compile_with_library(const Graph& graph, const Bindings& dims, RunMode mode);
 
 struct MeshRun {
   NonFinite fault = NonFinite::nothing;  // then there are no values
