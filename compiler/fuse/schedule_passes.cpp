@@ -209,12 +209,12 @@ void find_attention(Forming& f) {
   f.list.no_attention = std::move(f.attention.refusals);
 }
 
-// What lies as the program says: for who reads it at the end, and what iterations of scans and other devices read or make.
+// What lies as the program says: for who reads it at the end, other devices among them, and what iterations of scans read or make.
 std::vector<NodeId> row_major(const Forming& f) {
   std::vector<NodeId> values = f.roots;
   for (NodeId id : f.bound->read_whole()) values.push_back(id);
   for (uint32_t i = 0; i < f.graph().size(); ++i)
-    if (const Op op = f.graph().nodes[i].op; op == Op::scan_result || is_collective(op)) values.push_back(NodeId{i});
+    if (f.graph().nodes[i].op == Op::scan_result) values.push_back(NodeId{i});
   return values;
 }
 
