@@ -257,6 +257,7 @@ class Elaborator final : public Context {
   void finish_mesh();
   std::optional<AxisList> mesh_axes_of(const ast::Shard& line);
   void request_shards(const ast::Shard& line, const ast::ShardTarget& target, const AxisList& over);
+  bool request_draws(const ast::ShardTarget& target, const AxisList& over);
   bool request_shard(const ast::ShardTarget& target, const Node& node, int axis, const AxisList& over);
   bool check_divided(const ast::ShardTarget& target, const Node& node, int axis, const AxisList& over, const std::string& what);
 

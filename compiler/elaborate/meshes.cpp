@@ -38,6 +38,7 @@ std::string declaration_key(Op op, Name path) { return std::string(to_string(op)
 
 Name declared_path(const Node& node) {
   if (node.op == Op::input) return node.as<InputAttr>().name;
+  if (node.op == Op::random) return node.as<RandomAttr>().stream;
   return node.op == Op::param ? node.as<ParamAttr>().path : node.as<StateAttr>().path;
 }
 
@@ -197,10 +198,10 @@ void Elaborator::request_shards(const ast::Shard& line, const ast::ShardTarget& 
       if (!request_shard(target, node, i, over)) return;
     }
   }
-  if (found) return;
+  if (found || (!target.glob && request_draws(target, over))) return;
   auto report = target.glob
                     ? diagnostics_.report(Code::nothing_to_shard, target.span, "no tensor that \"" + target.glob->value + "\" names", axis)
-                    : diagnostics_.report(Code::nothing_to_shard, target.span, "no input, param or state", axis);
+                    : diagnostics_.report(Code::nothing_to_shard, target.span, "no input, param, state or draw", axis);
   std::vector<std::string> names;
   for (const MeshSpread& spread : kMeshSpreads) names.emplace_back(spread.word);
   for (const auto& entry : declared_axes_)
@@ -209,6 +210,27 @@ void Elaborator::request_shards(const ast::Shard& line, const ast::ShardTarget& 
         if (!name.empty()) names.push_back(name.str());
   std::ranges::sort(names);
   if (const auto near = near_name(axis.str(), names); near && *near != axis.str()) report.did_you_mean(target.axis.span, *near);
+}
+
+// A program that draws its data has axes that no tensor has: those of its draws, by name or by a dim that is their size.
+bool Elaborator::request_draws(const ast::ShardTarget& target, const AxisList& over) {
+  const Name axis = target.axis.name;
+  bool found = false;
+  for (const Node& node : graph_.nodes) {
+    if (node.op != Op::random) continue;
+    std::vector<DeclaredAxis>& names = declared_axes_[declaration_key(node.op, declared_path(node))];
+    names.clear();
+    for (const Axis& drawn : node.type.axes)
+      names.push_back({drawn.name, graph_.dims.find(axis) && drawn.size == graph_.dims.size(axis) ? axis : Name()});
+    const bool by_name = std::ranges::any_of(names, [&](const DeclaredAxis& known) { return known.name == axis; });
+    for (int i = 0; i < node.type.rank(); ++i) {
+      const DeclaredAxis& known = names[static_cast<size_t>(i)];
+      if ((by_name ? known.name : known.size) != axis) continue;
+      found = true;
+      if (!request_shard(target, node, i, over)) return true;
+    }
+  }
+  return found;
 }
 
 bool Elaborator::request_shard(const ast::ShardTarget& target, const Node& node, int axis, const AxisList& over) {

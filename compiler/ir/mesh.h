@@ -17,10 +17,10 @@ struct MeshAxis {
   friend bool operator==(const MeshAxis&, const MeshAxis&) = default;
 };
 
-// An axis of an input, param or state lies in equal parts on the devices along mesh axes `over`, outer to inner.
+// An axis of an input, param, state or draw lies in equal parts on the devices along mesh axes `over`, outer to inner.
 struct ShardRequest {
-  Op declared = Op::input;  // input, param or state
-  Name path;
+  Op declared = Op::input;  // input, param, state or random
+  Name path;                // of a draw its stream
   int axis = 0;
   AxisList over;  // into Mesh::axes
   friend bool operator==(const ShardRequest&, const ShardRequest&) = default;

@@ -75,8 +75,8 @@ class Reader {
   void shard(Cursor& c) {
     ShardRequest request;
     request.declared = c.word_of(parse_op, "op");
-    if (request.declared != Op::input && request.declared != Op::param && request.declared != Op::state)
-      c.fail("an input, param or state is split");
+    if (request.declared != Op::input && request.declared != Op::param && request.declared != Op::state && request.declared != Op::random)
+      c.fail("an input, param, state or draw is split");
     request.path = c.string();
     c.expect("axis=");
     request.axis = static_cast<int>(c.integer(0, kMaxRank - 1));

@@ -25,7 +25,8 @@ MeshValue MeshBuilder::scan(NodeId id, std::span<const MeshValue> operands, cons
   auto& attr = std::get<ScanAttr>(node.attr);
   const Graph& from = *attr.body;
   const auto body = std::make_shared<Graph>(without_nodes(from));
-  body->updates.clear();  // they name nodes of the body given
+  body->updates.clear();      // they name nodes of the body given
+  body->dims = source_.dims;  // with the sizes of the mesh
   MeshBuilder inside(from, mesh_, *body);
   std::vector<MeshValue> at;
   for (uint32_t i = 0; i < from.size(); ++i) {

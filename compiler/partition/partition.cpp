@@ -45,7 +45,7 @@ class Partitioner {
     find_wants();
     repeated_.emplace(in_, factors_);
     std::vector<Layout> read;
-    for (uint32_t i = 0; i < in_.size(); ++i) read.push_back(is_declared(i) ? declared_[i].read : Layout(in_.nodes[i].type.rank()));
+    for (uint32_t i = 0; i < in_.size(); ++i) read.push_back(may_be_asked(i) ? declared_[i].read : Layout(in_.nodes[i].type.rank()));
     WaitingSums waiting = delayed_sums(in_, read, factors_, wants_, values_);
     waits_ = std::move(waiting.sums);
     for (const auto& [node, m] : hints_.waiting)
@@ -89,12 +89,14 @@ class Partitioner {
     return op == Op::input || op == Op::param || op == Op::state;
   }
 
+  bool may_be_asked(uint32_t i) const { return is_declared(i) || in_.nodes[i].op == Op::random; }
+
   bool read_rules() {
     std::vector<AxisList> split(in_.size());  // mesh axes that split what a node is made of
     for (uint32_t i = 0; i < in_.size(); ++i) {
       const Node& node = in_.nodes[i];
       for (int m = 0; m < static_cast<int>(in_.mesh.axes.size()); ++m) {
-        bool reached = is_declared(i) && declared_[i].read.has(m);
+        bool reached = may_be_asked(i) && declared_[i].read.has(m);
         for (const NodeId operand : node.operands) reached = reached || split[operand.index].contains(m);
         if (reached) split[i].push_back(m);
       }
@@ -193,7 +195,12 @@ class Partitioner {
 
   void source(uint32_t i, const Node& node) {
     const MeshValue whole{builder_.whole(node), Layout(node.type.rank())};
-    if (!is_declared(i)) return versions_[i].push_back({whole});
+    if (!is_declared(i)) {
+      // All of it can be drawn as well as put together.
+      if (may_be_asked(i) && !declared_[i].stored.whole())
+        versions_[i].push_back({builder_.relayout(whole, declared_[i].stored, node.type)});
+      return versions_[i].push_back({whole});
+    }
     whole_[i] = whole.node;
     const ZigzagAxes zigzag = zigzag_of(i);
     versions_[i].push_back(

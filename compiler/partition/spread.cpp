@@ -26,6 +26,7 @@ class Spreading {
     for (uint32_t i = 0; i < graph_.size(); ++i) {
       const Node& node = graph_.nodes[i];
       if (node.op == Op::input) set(i, asked(Op::input, node.as<InputAttr>().name, node.type.rank()));
+      if (node.op == Op::random) set(i, asked(Op::random, node.as<RandomAttr>().stream, node.type.rank()));
       if (node.op == Op::param) param(i, node);
       if (node.op == Op::state && node.as<StateAttr>().role == StateRole::user)
         set(i, asked(Op::state, node.as<StateAttr>().path, node.type.rank()));

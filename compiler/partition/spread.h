@@ -19,7 +19,7 @@ struct DeclaredLayout {
   Assembly assembly = Assembly::never;
 };
 
-// By node; of inputs, params and states.
+// By node; of inputs, params, states and draws.
 std::vector<DeclaredLayout> declared_layouts(const Graph& graph, const LayoutValues& values);
 
 }  // namespace einc

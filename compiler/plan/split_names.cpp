@@ -25,6 +25,27 @@ int axis_of(const std::vector<DeclaredAxis>& axes, Name name) {
   return found;
 }
 
+// Of a program that draws its data the axes that no tensor has. Masks follow what they are for.
+std::vector<SplitName> drawn_names(const Graph& graph, const DeclaredAxes& declared) {
+  const auto is_declared = [&](Name name) {
+    return std::ranges::any_of(declared, [&](const auto& entry) {
+      return std::ranges::any_of(entry.second, [&](const DeclaredAxis& axis) { return axis.name == name || axis.size == name; });
+    });
+  };
+  std::vector<SplitName> names;
+  for (const Node& node : graph.nodes) {
+    if (node.op != Op::random || node.as<RandomAttr>().kind == RandomKind::keep_mask) continue;
+    for (int i = 0; i < node.type.rank(); ++i) {
+      const Axis& axis = node.type.axis(i);
+      if (axis.name.empty() || is_declared(axis.name)) continue;
+      auto known = std::ranges::find(names, axis.name, &SplitName::name);
+      if (known == names.end()) known = names.insert(known, {axis.name, true, {}});
+      known->places.push_back({Op::random, node.as<RandomAttr>().stream, i, axis.size});
+    }
+  }
+  return names;
+}
+
 // Maximal independent sets, by Bron and Kerbosch's algorithm on the graph of names that no tensor has both of.
 class IndependentSets {
  public:
@@ -92,6 +113,7 @@ std::vector<SplitName> split_names(const Graph& graph, const DeclaredAxes& decla
     }
     name.of_data = integers || (input && !param);
   }
+  for (SplitName& name : drawn_names(graph, declared)) names.push_back(std::move(name));
   std::erase_if(names, [&](const SplitName& name) { return twice.contains(name.name); });
   return names;
 }

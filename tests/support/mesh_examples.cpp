@@ -32,7 +32,8 @@ constexpr MeshExample kExamples[] = {
     {"../tests/zoo/models/gru.ein", "batch=4 seq=5 hidden=8", "data=2", "batch=data"},
     {"../tests/zoo/models/lstm.ein", "batch=4 seq=3 hidden=6 vocab=8", "data=2,model=2", "batch=data; vocab=model; params=data"},
     {"../tests/zoo/models/mamba.ein", "batch=4 seq=4 inner=12 vocab=8", "data=2,model=2", "batch=data; inner=model; states=data"},
-    {"lstm.ein", "batch=4", "model=2", "hidden=model"}};
+    {"lstm.ein", "batch=4", "model=2", "hidden=model"},
+    {"lstm.ein", "batch=4 hidden=6", "data=2", "batch=data"}};  // draws its data
 
 }  // namespace
 

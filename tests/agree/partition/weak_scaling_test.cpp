@@ -15,11 +15,11 @@ namespace {
 
 bool has_batch(const Graph& graph) {
   return std::ranges::any_of(graph.nodes, [](const Node& node) {
-    return node.op == Op::input && std::ranges::any_of(node.type.axes, [](const Axis& axis) { return axis.name == Name("batch"); });
+    return (node.op == Op::input || node.op == Op::random) && std::ranges::any_of(node.type.axes, [](const Axis& axis) { return axis.name == Name("batch"); });
   });
 }
 
-// FLOPs of a step on one device, and what its values before fusion would take. No value: its inputs have no batch.
+// FLOPs of a step on one device, and what its values before fusion would take. No value: neither its inputs nor its draws have a batch.
 struct DeviceWork {
   std::string sent;  // kinds of the forward's collectives
   double flops = 0, bytes = 0;
@@ -81,6 +81,15 @@ TEST_CASE("weak scaling: what is drawn, and what is repeated") {
     CHECK(two->flops == doctest::Approx(eight->flops).epsilon(1e-3));
     CHECK(two->bytes == eight->bytes);
   }
+}
+
+TEST_CASE("weak scaling: a program that draws its data") {
+  const auto two = device_work("examples/lstm.ein", true, 2), eight = device_work("examples/lstm.ein", true, 8);
+  REQUIRE(two);
+  REQUIRE(eight);
+  CHECK(two->sent == "all_reduce data 1");
+  CHECK(two->flops == doctest::Approx(eight->flops).epsilon(1e-3));
+  CHECK(two->bytes == eight->bytes);
 }
 
 TEST_CASE("weak scaling: what is repeated goes through layers that are split otherwise") {

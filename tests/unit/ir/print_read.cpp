@@ -64,7 +64,7 @@ TEST_CASE("print: a mesh and what it splits") {
   REQUIRE(reread(text) == text);
   CHECK(std::get<Graph>(read_graph(text)).mesh == graph.mesh);
   CHECK(error_of("graph \"g\"\nmesh \"data\" (4)\nshard input \"x\" axis=0 over=[1]\n") == "the mesh has no axis 1");
-  CHECK(error_of("graph \"g\"\nmesh \"data\" (4)\nshard map \"x\" axis=0 over=[0]\n") == "an input, param or state is split");
+  CHECK(error_of("graph \"g\"\nmesh \"data\" (4)\nshard map \"x\" axis=0 over=[0]\n") == "an input, param, state or draw is split");
 }
 
 TEST_CASE("print: a line looks as documented") {

@@ -249,6 +249,25 @@ TEST_CASE("plans: names and sets come from the program") {
   CHECK(sets_of("gpt2.ein", kTinyGpt) == "batch; seq; vocab heads hidden | vocab head hidden | vocab three hidden | embed | ");
 }
 
+// Each of the lines told is of a program that compiles; of one that draws its data they split what is drawn.
+TEST_CASE("plans: recurrences, and programs that draw their data") {
+  const PlanCase cases[] = {{"../tests/zoo/models/lstm.ein", "batch=8 seq=3 hidden=8 vocab=8", 4, 80e9},
+                            {"lstm.ein", "batch=8 hidden=8", 4, 80e9}};
+  for (const PlanCase& c : cases) {
+    CAPTURE(c.file);
+    const Planned p(c);
+    const MeshAdvice advice = advise(p.whole, p.options, p.declared, plans_for(p.device), p.device, c.devices);
+    const auto splits_batch = [](const AdvisedWay& way) { return way.scheduled.way.shard().find("batch=data") != std::string::npos; };
+    CHECK(std::ranges::any_of(advice.ways, splits_batch));
+    for (const AdvisedWay& way : advice.ways) {
+      PipelineOptions meshed = p.options;
+      meshed.without_mesh = false, meshed.mesh = way.scheduled.way.mesh(), meshed.shard = way.scheduled.way.shard();
+      const Compilation again = compile_file(std::string("examples/") + c.file, meshed);
+      REQUIRE_MESSAGE(again.graph.has_value(), render_text(again.sources, again.diagnostics));
+    }
+  }
+}
+
 TEST_CASE("plans: what a program calls its own is not asked to be spread") {
   const std::string text =
       "dim batch = 8, states = 16, n = 8\ninput x: [batch states]\nparam w: [states gradients=n] ~ normal(std = 0.1)\n"
