@@ -6,8 +6,11 @@
 #include "compiler/precision/assign.h"
 #include "compiler/simplify/expand.h"
 #include "compiler/simplify/simplify.h"
+#include "tests/support/agree.h"
 #include "tests/support/attention_programs.h"
 #include "tests/support/least_memory.h"
+#include "tests/support/limited_run.h"
+#include "tests/support/random_check.h"
 #include "tests/support/run_cpu.h"
 #include "tests/support/run_cuda.h"
 #include "tests/support/run_graph.h"
@@ -56,7 +59,26 @@ Graph step_of(const Graph& graph, Policy policy) {
 
 const Bindings kGpt{{"batch", 2}, {"seq", 32}, {"vocab", 64}, {"layers", 2}, {"heads", 2}, {"head", 16}};
 
+std::string wrong_in_little_memory(const std::string& text, uint64_t seed) {
+  std::string problem;
+  const auto wanted = interpret_text(text, seed, problem);
+  if (!wanted) return problem;
+  constexpr LibraryLimits kAllProducts{1, 1, 1};
+  const auto bytes_of = [&](const Scheduling& scheduling) {
+    CudaOptions options;
+    options.library = kAllProducts;
+    options.scheduling = scheduling;
+    return plan_for_gpu(options)(wanted->graph, {}, RunMode::training, {}).memory.total();
+  };
+  const auto run = [&](const Scheduling& scheduling) {
+    return run_cuda(wanted->graph, {}, wanted->inputs, wanted->params, wanted->states, wanted->options, scheduling, kAllProducts);
+  };
+  return limited_difference(within({}), bytes_of, run);
+}
+
 }  // namespace
+
+TEST_CASE("cuda: random programs under a limit of memory have the same bits") { check_random_programs(1, 24, wrong_in_little_memory); }
 
 TEST_CASE("cuda: a step under a limit of memory has the same bits") {
   const Sample sample(2);
