@@ -252,10 +252,12 @@ bool Elaborator::request_shard(const ast::ShardTarget& target, const Node& node,
       return false;
     }
     const int shared = *std::find_if(over.begin(), over.end(), [&](int m) { return r.over.contains(m); });
-    diagnostics_
-        .report(Code::sharded_twice, target.span, "axes `" + other + "` and `" + mine + "`", "`" + what + "`",
-                "over mesh axis `" + graph_.mesh.axes[static_cast<size_t>(shared)].name.str() + "`")
-        .hint("split one of them, or give this tensor a line of its own: shard \"{}\"[{}] over ...", path, mine);
+    auto report = diagnostics_.report(Code::sharded_twice, target.span, "axes `" + other + "` and `" + mine + "`", "`" + what + "`",
+                                      "over mesh axis `" + graph_.mesh.axes[static_cast<size_t>(shared)].name.str() + "`");
+    if (node.op == Op::random)
+      report.hint("split one of them");
+    else
+      report.hint("split one of them, or give this tensor a line of its own: shard \"{}\"[{}] over ...", path, mine);
     return false;
   }
   if (overrides) std::erase_if(requests, meets);
