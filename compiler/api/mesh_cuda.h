@@ -7,7 +7,7 @@
 
 namespace einc {
 
-// Throws Error (program) for an op that cannot be split, RuntimeFailure (resource) without a GPU.
+// Throws Error (program) for an op that cannot be split, RuntimeFailure (resource) without a GPU. `library`: what cuBLASLt multiplies.
 std::shared_ptr<const CudaMeshProgram> cuda_mesh_program(const ProgramGraphs& graphs, const std::filesystem::path& cache,
                                                          const Scheduling& scheduling, const EincTransport* transport = nullptr,
                                                          const LibraryLimits& library = {});

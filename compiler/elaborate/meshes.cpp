@@ -212,7 +212,8 @@ void Elaborator::request_shards(const ast::Shard& line, const ast::ShardTarget& 
   if (const auto near = near_name(axis.str(), names); near && *near != axis.str()) report.did_you_mean(target.axis.span, *near);
 }
 
-// A program that draws its data has axes that no tensor has: those of its draws, by name or by a dim that is their size.
+// A program that draws its data has axes that no tensor has, but its draws by that name (as --plan looks for them: split_names). The
+// result: whether there are any.
 bool Elaborator::request_draws(const ast::ShardTarget& target, const AxisList& over) {
   const Name axis = target.axis.name;
   bool found = false;
@@ -220,12 +221,9 @@ bool Elaborator::request_draws(const ast::ShardTarget& target, const AxisList& o
     if (node.op != Op::random) continue;
     std::vector<DeclaredAxis>& names = declared_axes_[declaration_key(node.op, declared_path(node))];
     names.clear();
-    for (const Axis& drawn : node.type.axes)
-      names.push_back({drawn.name, graph_.dims.find(axis) && drawn.size == graph_.dims.size(axis) ? axis : Name()});
-    const bool by_name = std::ranges::any_of(names, [&](const DeclaredAxis& known) { return known.name == axis; });
+    for (const Axis& drawn : node.type.axes) names.push_back({drawn.name, Name()});
     for (int i = 0; i < node.type.rank(); ++i) {
-      const DeclaredAxis& known = names[static_cast<size_t>(i)];
-      if ((by_name ? known.name : known.size) != axis) continue;
+      if (node.type.axis(i).name != axis) continue;
       found = true;
       if (!request_shard(target, node, i, over)) return true;
     }

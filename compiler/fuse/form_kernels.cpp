@@ -179,7 +179,8 @@ class KernelFormer::Former {
     const Node& node = graph_[id];
     if (!list_.in_place || node.op != Op::map || node.as<MapAttr>().fn != MapFn::add) return std::nullopt;
     const auto alone = [&](NodeId x) {
-      return !values_.is_root(x) && values_.readers(x).size() == 1 && graph_.lie_alike(x, id) && graph_[x].type.dtype == node.type.dtype;
+      return !values_.is_root(x) && values_.readers(x).size() == 1 && graph_.lies_as(x, graph_.layout(id)) &&
+             graph_[x].type.dtype == node.type.dtype;
     };
     const auto mine = [&](NodeId x) { return values_.is_in_memory(x) && alone(x); };
     const auto is_base = [&](NodeId x) {

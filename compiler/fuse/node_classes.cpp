@@ -24,30 +24,14 @@ bool is_where_read(const BoundGraph& graph, NodeId id) { return !graph.where_rea
 
 }  // namespace
 
-bool NodeClasses::lies_as(const BoundGraph& graph, NodeId id, const Layout& layout) {
-  if (graph.shape(id) != layout.shape || graph.padding_of(id) != layout.padding) return false;
-  return graph.order.empty() ? layout.order.empty() : graph.order[id.index] == layout.order;
-}
-
 bool NodeClasses::is_same(const BoundGraph& graph, NodeId id, const Work& work) {
   const Node& node = graph[id];
   if (node.op != work.op || node.type.dtype != work.dtype || is_where_read(graph, id) != work.where_read) return false;
-  if (node.operands.size() + 1 != work.values.size() || !lies_as(graph, id, work.values[0])) return false;
+  if (node.operands.size() + 1 != work.values.size() || !graph.lies_as(id, work.values[0])) return false;
   for (size_t k = 0; k < node.operands.size(); ++k)
-    if (!lies_as(graph, node.operands[k], work.values[k + 1])) return false;
+    if (!graph.lies_as(node.operands[k], work.values[k + 1])) return false;
   if (names_only(node.op)) return true;
   return node.op == Op::random ? same_draws(node.as<RandomAttr>(), std::get<RandomAttr>(work.attr)) : node.attr == work.attr;
-}
-
-NodeClasses::Work NodeClasses::work_of(const BoundGraph& graph, NodeId id) {
-  const Node& node = graph[id];
-  Work work{node.op, node.type.dtype, node.attr, is_where_read(graph, id), {}};
-  const auto add = [&](NodeId x) {
-    work.values.push_back({graph.shape(x), graph.order.empty() ? SmallVector<int, 6>{} : graph.order[x.index], graph.padding_of(x)});
-  };
-  add(id);
-  for (const NodeId x : node.operands) add(x);
-  return work;
 }
 
 uint32_t NodeClasses::class_of(const BoundGraph& graph, NodeId id) {
@@ -62,7 +46,8 @@ uint32_t NodeClasses::class_of(const BoundGraph& graph, NodeId id) {
   const auto same = std::ranges::find_if(alike, [&](uint32_t other) { return is_same(graph, id, works_[other]); });
   if (same != alike.end()) return *same;
   alike.push_back(static_cast<uint32_t>(works_.size()));
-  works_.push_back(work_of(graph, id));
+  Work& work = works_.emplace_back(Work{node.op, node.type.dtype, node.attr, is_where_read(graph, id), {graph.layout(id)}});
+  for (const NodeId x : node.operands) work.values.push_back(graph.layout(x));
   return alike.back();
 }
 

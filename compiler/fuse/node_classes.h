@@ -16,22 +16,15 @@ class NodeClasses {
   uint32_t class_of(const BoundGraph& graph, NodeId id);
 
  private:
-  struct Layout {
-    Shape shape;
-    SmallVector<int, 6> order;
-    int64_t padding;
-  };
   // All that a kernel's text follows from, but which operands are in memory.
   struct Work {
     Op op;
     DType dtype;
     Attr attr;
     bool where_read;
-    std::vector<Layout> values;  // its own, then those of its operands
+    std::vector<MemoryLayout> values;  // its own, then those of its operands
   };
-  static bool lies_as(const BoundGraph& graph, NodeId id, const Layout& layout);
   static bool is_same(const BoundGraph& graph, NodeId id, const Work& work);
-  static Work work_of(const BoundGraph& graph, NodeId id);
 
   std::vector<Work> works_;  // by class
   std::unordered_map<size_t, std::vector<uint32_t>> by_hash_;

@@ -19,8 +19,13 @@ int64_t BoundGraph::count_in_memory(NodeId id) const {
   return more == 0 ? count(id) : count(id) / shape(id).back() * (shape(id).back() + more);
 }
 
-bool BoundGraph::lie_alike(NodeId a, NodeId b) const {
-  return shape(a) == shape(b) && padding_of(a) == padding_of(b) && (order.empty() || order[a.index] == order[b.index]);
+MemoryLayout BoundGraph::layout(NodeId id) const {
+  return {shape(id), order.empty() ? SmallVector<int, 6>{} : order[id.index], padding_of(id)};
+}
+
+bool BoundGraph::lies_as(NodeId id, const MemoryLayout& layout) const {
+  if (shape(id) != layout.shape || padding_of(id) != layout.padding) return false;
+  return order.empty() ? layout.order.empty() : order[id.index] == layout.order;
 }
 
 std::vector<NodeId> BoundGraph::read_whole() const {

@@ -11,6 +11,13 @@ namespace einc {
 
 using Shape = SmallVector<int64_t, 6>;
 
+// Where the elements of a value lie, from its first one on.
+struct MemoryLayout {
+  Shape shape;
+  SmallVector<int, 6> order{};  // as BoundGraph::order has it
+  int64_t padding = 0;
+};
+
 struct BoundGraph {
   const Graph& graph;
   Bindings dims;              // every dim
@@ -41,8 +48,9 @@ struct BoundGraph {
   bool is_pulled(NodeId id) const { return !pulled.empty() && pulled[id.index]; }
   bool is_one_hot(NodeId id) const { return !one_hot.empty() && one_hot[id.index]; }
   int64_t count_in_memory(NodeId id) const;  // with what pads its rows
-  bool lie_alike(NodeId a, NodeId b) const;  // element by element in the same places
-  int64_t value(const Poly& size) const;     // an integer formula's value
+  MemoryLayout layout(NodeId id) const;
+  bool lies_as(NodeId id, const MemoryLayout& layout) const;  // element by element
+  int64_t value(const Poly& size) const;                      // an integer formula's value
   // Values in between that scans and collectives read: iterations and other devices find them row-major in memory.
   std::vector<NodeId> read_whole() const;
   double value(const ScalarValue& scalar) const;

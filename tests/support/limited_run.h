@@ -4,7 +4,6 @@
 #include <functional>
 
 #include "compiler/fuse/scheduling.h"
-#include "runtime/base/failure.h"
 #include "tests/support/least_memory.h"
 #include "tests/support/run_cpu.h"
 
@@ -24,8 +23,6 @@ inline std::string limited_difference(const Scheduling& as_is, const std::functi
     if (least >= bytes_of(as_is)) return "";
     if (const int64_t bytes = bytes_of(within(least)); bytes > least) return fmt::format("bytes: {} where {} are enough", bytes, least);
     return same_bits(run(within(least)), run(as_is)) ? "" : "value: other bits in less memory";
-  } catch (const GuardHit& hit) {
-    return fmt::format("run: {}", hit.what());
   } catch (const std::exception& e) {
     return fmt::format("run: {}", e.what());
   }

@@ -15,7 +15,8 @@ namespace {
 
 bool has_batch(const Graph& graph) {
   return std::ranges::any_of(graph.nodes, [](const Node& node) {
-    return (node.op == Op::input || node.op == Op::random) && std::ranges::any_of(node.type.axes, [](const Axis& axis) { return axis.name == Name("batch"); });
+    return (node.op == Op::input || node.op == Op::random) &&
+           std::ranges::any_of(node.type.axes, [](const Axis& axis) { return axis.name == Name("batch"); });
   });
 }
 
