@@ -21,6 +21,7 @@ class StagePlanner {
   StagePlanner(const Graph& graph, Part part, const ProgramInfo& info, const Bindings& given)
       : graph_(graph), info_(info), stages_(graph.mesh.stages), pipeline_(std::make_shared<PipelinePlan>()) {
     dims_ = dims_of_part(graph, part, given);
+    updates_ = updates_of(part);
     const Bindings values = graph.dims.bind(given).values;
     pipeline_->axis = stages_.over;
     pipeline_->microbatches = trains(part) ? stages_.microbatches.evaluate_integer(values).value() : 1;
@@ -29,8 +30,12 @@ class StagePlanner {
   StagedPlan run(const CompileDevice& compile_device) {
     if (stages_.over != 0) refuse("the mesh has another axis before theirs: list it first");
     local_ = device_graph(graph_, dims_);
+    local_.stores = updates_;
     places_ = place_stages(local_.graph, stages_.loop, stages_of(local_.graph, dims_));
     cut_ = cut_stages(local_, places_);
+    for (const Update& update : local_.graph.updates)
+      if (several() && places_.of[update.value.index] != kEveryStage && places_.round[update.value.index] == kMicrobatchRound)
+        refuse("a state changes with each microbatch, by what a forward computes");
     if (const auto alone = meet_neighbours(cut_, local_, places_, pipeline_->microbatches))
       refuse(fmt::format("`{}` comes back to a stage that sends nothing of its sizes", name_of(*alone)));
     for (int s = 0; s < places_.stages; ++s) plan_stage(s, compile_device);
@@ -40,6 +45,7 @@ class StagePlanner {
     for (int s = 0; s < places_.stages; ++s)
       for (int r = 0; r < places_.rounds; ++r) sources(s, r);
     results();
+    plan_.in_place = cut_.in_place;
     plan_.pipeline = pipeline_;
     return {std::move(plan_), pipeline_};
   }
@@ -64,7 +70,7 @@ class StagePlanner {
     for (int r = 0; r < places_.rounds; ++r) {
       const StageProgram& p = program(s, r);
       StageRound& round = stage.rounds.emplace_back();
-      if (results_of(p.local).empty()) continue;
+      if (results_of(p.local).empty() && p.local.updates.empty()) continue;
       PlannedMesh planned = plan_device_graph(p.local, info_, dims_, compile_device);
       round.plan = std::move(planned.plan);
       if (r == kMicrobatchRound) stage.kept = planned.kept;
@@ -76,8 +82,7 @@ class StagePlanner {
           refuse(fmt::format("the update reads `{}` of each microbatch, which is not of floating point", name_of(NodeId{whole})));
       if (r == kMicrobatchRound)
         for (const auto& [whole, sum] : p.sums) stage.sums.push_back(value_of(s, r, sum));
-      if (r == kMicrobatchRound && several() && !round.plan.updates.empty())
-        refuse("a state changes with each microbatch, by what a forward computes");
+      EINC_CHECK(std::ranges::count(round.plan.steps, DeviceAct::agree, &DeviceStep::act) <= 1, "a stage stores before all agree");
     }
     std::ranges::sort(stage.sums);
     const MeshPlan& each = stage.rounds[kMicrobatchRound].plan;
@@ -165,7 +170,9 @@ class StagePlanner {
         for (size_t i = 0; i < p.outputs.size(); ++i) output(s, r, program(s, r).local.graph.outputs[i].name.str(), p.outputs[i]);
         for (const MeshUpdate& update : p.updates) {
           const Source target = p.sources[update.source].source;
-          plan_.updates.push_back({source_index_.at({s, target.kind, target.index}), add({s, r, update.value})});
+          const uint32_t source = source_index_.at({s, target.kind, target.index});
+          const bool stored = update.value == p.sources[update.source].value;
+          plan_.updates.push_back({source, stored ? plan_.sources[source].value : add({s, r, update.value})});
         }
         if (p.loss < 0) continue;
         EINC_CHECK(r == kMicrobatchRound, "a loss is made once a step");
@@ -203,6 +210,7 @@ class StagePlanner {
   const ProgramInfo& info_;
   const PipelineStages& stages_;
   Bindings dims_;  // of a microbatch
+  DeviceUpdates updates_ = DeviceUpdates::apart;
   std::shared_ptr<PipelinePlan> pipeline_;
   Localized local_;
   StagePlaces places_;

@@ -7,7 +7,6 @@
 #include "compiler/fuse/group_order.h"
 #include "compiler/fuse/join_rules.h"
 #include "compiler/fuse/value_places.h"
-#include "compiler/ir/device_values.h"
 #include "runtime/base/check.h"
 
 namespace einc {
@@ -312,10 +311,11 @@ class KernelFormer::Former {
   }
 
   bool comes_before_checks(uint32_t group) const {
-    return std::ranges::any_of(checks_, [&](NodeId check) {
-      const uint32_t other = group_of_[check.index];
+    const auto precedes = [&](NodeId check) {
+      const uint32_t other = check.valid() ? group_of_[check.index] : kNoGroup;
       return other != kNoGroup && order_.precedes(group, other);
-    });
+    };
+    return std::ranges::any_of(checks_, precedes) || precedes(graph_.guard.verdict);
   }
 
   // Joining such groups needs no trial.
@@ -423,7 +423,7 @@ class KernelFormer::Former {
 
   LaunchWhen when_runs(const Group& group) const {
     const UpdateGuard& guard = graph_.guard;
-    if (guard.is_dry(group.members.front())) return is_of_device(graph_.graph) ? LaunchWhen::always : LaunchWhen::unbounded;
+    if (guard.is_dry(group.members.front())) return graph_.graph.mesh.of_device ? LaunchWhen::always : LaunchWhen::unbounded;
     const bool replaces = std::ranges::any_of(guard.before, [&](const auto& b) { return b.second == group.members.back(); });
     const bool stores = replaces || std::ranges::any_of(group.stored, [&](NodeId id) { return guard.is_guarded(id); });
     return stores ? LaunchWhen::checked : LaunchWhen::always;

@@ -10,7 +10,6 @@
 #include "compiler/fuse/bounded_products.h"
 #include "compiler/fuse/update_expressions.h"
 #include "compiler/ir/build.h"
-#include "compiler/ir/device_values.h"
 #include "runtime/base/training_names.h"
 
 namespace einc {
@@ -31,7 +30,7 @@ class Guard {
         bounded_products_(given, expressions_),
         constant_(constant_nodes(given.graph)),
         skips_(has_state(given.graph, kLossScale)),
-        of_device_(is_of_device(given.graph)),
+        of_device_(given.graph.mesh.of_device),
         bounds_(given, expressions_, [this](NodeId value) { return magnitude_of(value); }),
         products_(given.graph.size(), false) {}
 

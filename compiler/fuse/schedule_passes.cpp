@@ -21,7 +21,6 @@
 #include "compiler/fuse/schedule_scans.h"
 #include "compiler/fuse/store_concatenated.h"
 #include "compiler/gpu_plan/gpu_plan_fields.h"
-#include "compiler/ir/device_values.h"
 #include "compiler/ir/print.h"
 #include "compiler/library/epilogues.h"
 #include "compiler/library/find_products.h"
@@ -158,7 +157,7 @@ void use_row_statistics_of(Forming& f) {
 }
 
 void guard(Forming& f) {
-  const bool elements = f.target.library || is_of_device(f.graph());
+  const bool elements = f.target.library || f.graph().mesh.of_device;
   const GradientLooks looks = elements ? GradientLooks::elements : GradientLooks::products;
   std::optional<GuardedGraph> guarded = guard_updates(f.bind(), f.mode, looks);
   if (!guarded) return;

@@ -13,6 +13,5 @@ namespace einc {
 inline constexpr std::string_view kValuePrefix = "value ";  // with a space: no output of a program has such a name
 inline std::string value_name(NodeId id) { return std::string(kValuePrefix) + std::to_string(id.index); }
 inline bool is_device_value(const Output& output) { return output.name.str().starts_with(kValuePrefix); }
-inline bool is_of_device(const Graph& graph) { return std::ranges::any_of(graph.outputs, is_device_value); }
 
 }  // namespace einc

@@ -43,6 +43,7 @@ struct Mesh {
   // Along which attention leaves keys and values in parts, which go round (context/ring_attention.h).
   AxisList keys;
   PipelineStages stages;
+  bool of_device = false;  // the graph is that of one device, as it is scheduled (partition/device_program.h)
 
   bool empty() const { return axes.empty(); }
   Poly devices() const {

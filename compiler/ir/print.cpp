@@ -55,6 +55,7 @@ class Printer {
     }
     if (const PipelineStages& stages = graph_.mesh.stages; stages.any())
       add("stages over={} {} {}\n", stages.over, quoted(stages.loop.str()), wrapped(stages.microbatches));
+    if (graph_.mesh.of_device) out_ += "device\n";
     if (graph_.mesh.empty()) return;
     out_ += "spread";
     for (const MeshSpread& spread : kMeshSpreads) axis_list(spread.word, graph_.mesh.*spread.over);

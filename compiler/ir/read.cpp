@@ -55,6 +55,10 @@ class Reader {
       for (const MeshSpread& spread : kMeshSpreads) graph_.mesh.*spread.over = mesh_axes(c, std::string(spread.word) + "=");
       return;
     }
+    if (kind == "device") {
+      graph_.mesh.of_device = true;
+      return;
+    }
     if (kind == "output") return output(c);
     if (kind == "update") return update(c, graph_.updates);
     if (kind == "gradient") return update(c, graph_.gradients);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compiler/ir/verify.h"
 
-#include "compiler/ir/device_values.h"
 #include "compiler/ir/node_check.h"
 
 namespace einc {
@@ -23,7 +22,7 @@ class Roots {
       same_sizes("update", update.target, update.value);
     }
     if (graph_.loss.valid() && exists("loss", graph_.loss) && graph_.type(graph_.loss).rank() != 0) say("the loss has axes");
-    const bool of_device = is_of_device(graph_);
+    const bool of_device = graph_.mesh.of_device;
     for (const Update& gradient : graph_.gradients) {
       if (!exists("gradient target", gradient.target)) continue;
       if (graph_[gradient.target].op != Op::param) say("gradient of %{}, which is no param", gradient.target.index);

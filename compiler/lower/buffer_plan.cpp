@@ -192,7 +192,7 @@ class BufferPlanner {
 
   // In training, read by a later phase or at the end: lies below.
   bool is_kept(uint32_t i) const {
-    if (mode_ == RunMode::inference || is_of_device(graph_.graph)) return false;
+    if (mode_ == RunMode::inference || graph_.graph.mesh.of_device) return false;
     return last_[i] == end_ || phases_[last_[i]] > phases_[first_[i]];
   }
 

@@ -10,6 +10,7 @@
 #include "compiler/ir/build.h"
 #include "compiler/partition/device_program.h"
 #include "runtime/base/check.h"
+#include "runtime/base/training_names.h"
 
 namespace einc {
 namespace {
@@ -31,6 +32,7 @@ class StageCutter {
     g.name = in_.name, g.dims = in_.dims, g.mesh = in_.mesh, g.policy = in_.policy;
     g.loops = in_.loops, g.loop_contexts = in_.loop_contexts, g.chosen_by = in_.chosen_by;
     out_.at.resize(in_.size());
+    if (stores_in_place(local, places) && round == places.rounds - 1) out_.local.stores = DeviceUpdates::in_place;
     out_.local.coordinates.resize(local.coordinates.size());
   }
 
@@ -47,6 +49,10 @@ class StageCutter {
     for (size_t m = 0; m < whole_.coordinates.size(); ++m)
       if (const NodeId id = whole_.coordinates[m]; id.valid()) out_.local.coordinates[m] = out_.at[id.index];
     return std::move(out_);
+  }
+
+  static bool stores_in_place(const Localized& local, const StagePlaces& places) {
+    return local.stores == DeviceUpdates::in_place && places.rounds > kUpdateRound;
   }
 
   // What another program makes is an input.
@@ -110,14 +116,34 @@ class StageCutter {
 
   int first_of_update() const { return std::min(kUpdateRound, places_.rounds - 1); }
 
-  // An update is stored with its target: by the round that makes its value, or by the next one where another stage does. A number that
-  // every stage counts for itself, such as that of the step, each updates: its copies stay equal.
-  bool has_update(const Update& update, const DeviceValue& value) const {
-    const int target = places_.of[update.target.index], maker = places_.of[value.node.index];
-    if (target != kEveryStage && target != stage_) return false;
-    if (maker == kEveryStage) return round_ == first_of_update();
-    const int round = places_.round[value.node.index];
-    return round_ == (maker == stage_ || round == kMicrobatchRound ? round : round + 1);
+  // An update is stored with its target, in the last round. A number that every stage counts for itself, such as that of the step, each
+  // updates: its copies stay equal.
+  bool has_update(const Update& update) const {
+    const int target = places_.of[update.target.index];
+    return round_ == places_.rounds - 1 && (target == kEveryStage || target == stage_);
+  }
+
+  bool stores() const { return out_.local.stores == DeviceUpdates::in_place; }
+
+  DeviceValue new_value(const DeviceValue& of_whole) {
+    DeviceValue value = placed(of_whole);
+    const Node& node = out_.local.graph[value.node];
+    // What an earlier round makes is looked at, too: a launch stores it.
+    if (stores() && node.op == Op::input) {
+      build_.origin = node.origin, build_.origin.phase = Phase::optimizer;
+      value.node = build_.cast(value.node, node.type.dtype);
+    }
+    return value;
+  }
+
+  // Gradients that the round only reads: those are looked at, too, before anything is stored. Under a loss scale one that is not finite
+  // is the program's own affair.
+  void find_given_gradients() {
+    if (!stores() || has_state(in_, kLossScale)) return;
+    for (size_t i = 0; i < whole_.gradients.size(); ++i) {
+      const NodeId gradient = whole_.gradients[i].node, at = gradient.valid() ? out_.at[gradient.index] : NodeId{};
+      if (at.valid() && out_.local.graph[at].op == Op::input) out_.local.given_gradients.push_back({place(whole_.trained[i]), at});
+    }
   }
 
   void roots() {
@@ -128,12 +154,16 @@ class StageCutter {
         g.outputs.push_back({in_.outputs[i].name, out_.local.outputs.back().node});
       }
     for (size_t i = 0; i < whole_.updates.size(); ++i) {
-      if (!has_update(in_.updates[i], whole_.updates[i])) continue;
-      out_.local.updates.push_back(placed(whole_.updates[i]));
+      if (!has_update(in_.updates[i])) continue;
+      out_.local.updates.push_back(new_value(whole_.updates[i]));
       g.updates.push_back({place(in_.updates[i].target), out_.local.updates.back().node});
     }
-    for (const DeviceValue& gradient : whole_.gradients)
-      if (gradient.node.valid() && has_result(gradient.node)) out_.local.gradients.push_back(placed(gradient));
+    for (size_t i = 0; i < whole_.gradients.size(); ++i)
+      if (const DeviceValue& gradient = whole_.gradients[i]; gradient.node.valid() && has_result(gradient.node)) {
+        out_.local.gradients.push_back(placed(gradient));
+        if (stores()) out_.local.trained.push_back(has_state(in_, kLossScale) ? NodeId{} : place(whole_.trained[i]));
+      }
+    find_given_gradients();
     if (const DeviceValue& loss = whole_.loss; loss.node.valid() && has_result(loss.node)) {
       out_.local.loss = placed(loss);
       g.loss = out_.local.loss.node;
@@ -172,7 +202,7 @@ std::vector<NodeId> first_gathers(const Graph& graph, const StagePlaces& places)
 std::vector<bool> live_nodes(const Localized& local) {
   std::vector<bool> live(local.graph.size(), false);
   for (const NodeId id : results_of(local)) live[id.index] = true;
-  for (const Update& update : local.graph.updates) live[update.target.index] = true;
+  for (const Update& update : local.graph.updates) live[update.target.index] = live[update.value.index] = true;
   for (uint32_t i = local.graph.size(); i-- > 0;)
     if (live[i])
       for (const NodeId operand : local.graph.nodes[i].operands) live[operand.index] = true;
@@ -222,6 +252,7 @@ Name stage_value_name(NodeId of_whole) { return Name(fmt::format("{}{}", kStageV
 
 StagePrograms cut_stages(const Localized& local, const StagePlaces& places) {
   StagePrograms out;
+  out.in_place = StageCutter::stores_in_place(local, places);
   const std::vector<bool> live = live_nodes(local);
   const std::vector<NodeId> first_alike = first_gathers(local.graph, places);
   std::vector<std::pair<NodeId, StageSend>> taken;  // by what takes them

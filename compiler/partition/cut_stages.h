@@ -41,6 +41,9 @@ struct StageProgram {
 struct StagePrograms {
   std::vector<std::vector<StageProgram>> stages;  // by stage and round (place_stages.h)
   std::vector<StageSend> sends;                   // between stages, in the order of the values
+  // The last round stores what params and states take, behind the place where all stages agree that it is finite. Else values lie beside
+  // the old ones.
+  bool in_place = false;
 };
 
 // The name of the input that is another program's value, and of the output there.

@@ -27,6 +27,7 @@ class Orderer {
     Graph& g = out_.graph;
     g.name = graph_.name, g.dims = graph_.dims, g.mesh = graph_.mesh, g.policy = graph_.policy, g.loops = graph_.loops;
     g.loop_contexts = graph_.loop_contexts, g.chosen_by = graph_.chosen_by;
+    g.mesh.of_device = true;
     std::vector<bool> first(graph_.size(), false);
     for (uint32_t level = 0; level <= last_; ++level) {
       find_wanted_first(level, first);
@@ -159,8 +160,9 @@ class Orderer {
       g.updates.push_back({target, place(update.value)});
     }
     for (size_t i = 0; i < local_.gradients.size(); ++i)
-      if (const NodeId gradient = local_.gradients[i].node; is_made(gradient))
+      if (const NodeId gradient = local_.gradients[i].node; is_made(gradient) && local_.trained[i].valid())
         g.gradients.push_back({place(local_.trained[i]), place(gradient)});
+    for (const Update& given : local_.given_gradients) g.gradients.push_back({place(given.target), place(given.value)});
     if (is_made(local_.loss.node)) g.loss = place(local_.loss.node);
   }
 

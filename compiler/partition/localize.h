@@ -26,7 +26,9 @@ struct Localized {
   Graph graph;                        // with outputs, updates and loss; gradients lie apart, since they may lie otherwise than their params
   std::vector<DeviceValue> declared;  // inputs, params and states
   std::vector<DeviceValue> outputs, updates, gradients;  // as in Partitioned; a param that is not trained has no node
-  std::vector<NodeId> trained;                           // by `gradients`: the params
+  std::vector<NodeId> trained;  // by `gradients`: the params; invalid where a gradient that is not finite is no fault
+  // Of a stage's program that stores: gradients that are inputs, with their params.
+  std::vector<Update> given_gradients;
   DeviceUpdates stores = DeviceUpdates::apart;
   DeviceValue loss;
   std::vector<NodeId> coordinates;  // by mesh axis: inputs; invalid where none is read

@@ -214,20 +214,28 @@ class Placer {
       }
       out_.rounds = std::max(out_.rounds, round + 1);
     }
-    wait_for_readers();
     for (const Update& update : graph_.updates) {
       const int maker = out_.of[update.value.index], round = out_.round[update.value.index];
       if (round != kMicrobatchRound && maker != out_.of[update.target.index]) out_.rounds = std::max(out_.rounds, round + 2);
     }
+    wait_for_readers();
   }
 
-  // What the update makes early, such as moments that have decayed, would lie in memory from round to round.
+  // All stages store in the last round, behind one agreement. And what the update makes early, such as moments that have decayed, would lie
+  // in memory from round to round.
   void wait_for_readers() {
     std::vector<bool> is_result(graph_.size(), false);
     for (const Output& output : graph_.outputs) is_result[output.node.index] = true;
+    constexpr int kNever = std::numeric_limits<int>::max();
+    std::vector<int> stored(graph_.size(), kNever);  // by node: the last round in which it may be made for an update
+    for (const Update& update : graph_.updates) {
+      const uint32_t value = update.value.index;
+      stored[value] = std::min(stored[value], out_.rounds - (out_.of[value] == out_.of[update.target.index] ? 1 : 2));
+    }
     for (uint32_t i = graph_.size(); i-- > 0;) {
-      if (!is_of_optimizer(i) || out_.of[i] < 0 || out_.round[i] < kUpdateRound || is_result[i] || users_[i].empty()) continue;
-      int latest = std::numeric_limits<int>::max();
+      if (!is_of_optimizer(i) || out_.of[i] < 0 || out_.round[i] < kUpdateRound || is_result[i]) continue;
+      if (users_[i].empty() && stored[i] == kNever) continue;
+      int latest = stored[i];
       for (const uint32_t user : users_[i]) {
         const int place = out_.of[user];
         latest = std::min(latest, place == kEveryStage ? out_.round[i] : out_.round[user] - (place == out_.of[i] ? 0 : 1));

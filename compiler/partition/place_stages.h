@@ -10,7 +10,8 @@
 namespace einc {
 
 inline constexpr int kEveryStage = -1;
-// Rounds of a step: what follows from weights alone, once; each microbatch; behind them, once, what is made of sums over microbatches.
+// Rounds of a step: what follows from weights alone, once; each microbatch; behind them, once, what is made of sums over microbatches. The
+// last of those stores what params and states take, in all stages.
 inline constexpr int kWeightsRound = 0, kMicrobatchRound = 1, kUpdateRound = 2;
 
 struct StagePlaces {

@@ -21,7 +21,9 @@ int64_t count_bytes(const Type& type, const Bindings& dims) {
 }
 
 // Before what stores behind looks, where looks have been made that devices have not agreed on; behind all for looks that are left.
-std::vector<uint32_t> agreements_of(const FormedView& formed, const ValueLaunches& launches, std::span<const LaunchPlaces> places) {
+// `others_look`: before the first that stores where nothing is looked at here, too.
+std::vector<uint32_t> agreements_of(const FormedView& formed, const ValueLaunches& launches, std::span<const LaunchPlaces> places,
+                                    bool others_look) {
   const auto end = static_cast<uint32_t>(formed.list.kernels.size());
   const auto place_of = [&](uint32_t l) { return places.empty() ? LaunchPlaces{l, l} : places[l]; };
   std::vector<uint32_t> looks, stores, agreements;
@@ -32,6 +34,7 @@ std::vector<uint32_t> agreements_of(const FormedView& formed, const ValueLaunche
   }
   for (uint32_t l = 0; l < end; ++l)
     if (formed.list.kernels[l].when == LaunchWhen::checked) stores.push_back(place_of(l).first);
+  if (others_look) looks.push_back(0);
   std::ranges::sort(looks);
   std::ranges::sort(stores);
   size_t agreed = 0;
@@ -100,7 +103,7 @@ PlannedDevice planned_device(const Localized& local, const DeviceProgram& progra
   for (std::vector<uint32_t>& makers : planned.makes)
     for (uint32_t& l : makers) l = places.empty() ? l : places[l].last;
   if (program.targets.empty()) return planned;
-  planned.agreements = agreements_of(formed, launches, places);
+  planned.agreements = agreements_of(formed, launches, places, local.graph.mesh.stages.any());
   let_look(program, formed, planned);
   return planned;
 }

@@ -25,7 +25,9 @@ bool do_the_same(const StageProgram& a, const StageProgram& b) {
   return std::ranges::equal(g.nodes, h.nodes, [](const Node& m, const Node& n) { return do_the_same(m, n); }) &&
          std::ranges::equal(a.local.outputs, b.local.outputs, {}, value, value) &&
          std::ranges::equal(a.local.updates, b.local.updates, {}, value, value) &&
-         std::ranges::equal(a.local.gradients, b.local.gradients, {}, value, value) && a.local.loss.node == b.local.loss.node;
+         std::ranges::equal(a.local.gradients, b.local.gradients, {}, value, value) &&
+         std::ranges::equal(a.local.given_gradients, b.local.given_gradients, {}, &Update::value, &Update::value) &&
+         a.local.loss.node == b.local.loss.node;
 }
 
 bool do_the_same(const std::vector<StageProgram>& a, const std::vector<StageProgram>& b) {

@@ -59,6 +59,7 @@ std::optional<StagedDevice> staged_device(const Partitioned& partitioned, const 
   staged.given = micro, staged.dims = bound.values;
   staged.microbatches = partitioned.graph.mesh.stages.microbatches.evaluate_integer(bound.values).value_or(1);
   staged.whole = localize(partitioned);
+  if (!staged.whole.gradients.empty()) staged.whole.stores = DeviceUpdates::in_place;
   const Graph& whole = staged.whole.graph;
   staged.places = firsts.empty() ? place_stages(whole, whole.mesh.stages.loop, stages_of(whole, micro))
                                  : place_stages(whole, whole.mesh.stages.loop, firsts);

@@ -24,6 +24,9 @@ class DoneMarks {
   explicit DoneMarks(size_t most);
   void begin(cuda::Stream stream);  // a step
   void mark(cuda::Stream stream, std::string label);
+  // A step that is captured in several parts: where one ends, and where the next goes on whichever of them are only played again.
+  size_t marked() const { return labels_.size(); }
+  void go_on(size_t marked) { labels_.resize(marked); }
   // The first that is not done, such as "all_gather #3"; none: all are.
   std::string next() const;
 

@@ -88,20 +88,23 @@ NonFinite CudaDevices::run(uint64_t seed, uint64_t step) {
       run_.check(d);
     }
     if (&segment == &segments_.back()) break;
-    const auto fault = static_cast<NonFinite>(machine_->engine.agree(static_cast<uint8_t>(run_.fault(segment.launches))));
+    const NonFinite fault = machine_->engine.agree(run_.fault(segment.launches));
     if (fault != NonFinite::nothing) return fault;
     first = segment.end + 1;
   }
   return NonFinite::nothing;
 }
 
-void CudaDevices::enqueue(size_t first, const Segment& segment) {
+void CudaDevices::enqueue(size_t first, Segment& segment) {
   if (first == 0) {
     if (marks_) marks_->begin(machine_->compute->get());
     run_.enqueue_begin();
     run_.enqueue_snapshots();
+  } else if (marks_) {
+    marks_->go_on(segment.marked);
   }
   run_.enqueue_steps(first, segment.end);
+  if (marks_ && &segment != &segments_.back()) (&segment + 1)->marked = marks_->marked();
   if (segment.end < code_.plan.steps.size())
     run_.enqueue_agreement(segment.launches);
   else if (code_.plan.in_place)

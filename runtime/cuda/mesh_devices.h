@@ -30,10 +30,11 @@ class CudaDevices : public PartDevices {
     size_t end = 0;
     uint32_t launches = 0;
     CapturedWork work{};
+    size_t marked = 0;  // before it
   };
 
   void add_checks();
-  void enqueue(size_t first, const Segment& segment);
+  void enqueue(size_t first, Segment& segment);
 
   const CudaMeshCode code_;
   std::shared_ptr<CudaMachine> machine_;

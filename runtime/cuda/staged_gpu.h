@@ -60,7 +60,11 @@ class StagedGpu : public StagedParts {
   void add_checks();
   void cut_out();
   void enqueue();
+  void enqueue_stores();
+  void enqueue_steps(CudaRun& run, size_t first, size_t last);
+  void check_runs();
   void run_round(int round) override;
+  NonFinite fault_here() override;
   void begin_microbatches() override;
   void end_microbatches() override;
   void run_segment(int stage, const StageUnit& unit) override;
@@ -69,7 +73,12 @@ class StagedGpu : public StagedParts {
   void wait_for_exchange() override;
   void add_losses();
   template <class Do>
-  void each_run(Do on_run);
+  void each_run(Do on_run) {
+    for (Stage& s : stages_) {
+      for (CudaRun& slot : s.slots) on_run(s, slot);
+      for (auto& [round, once] : s.once) on_run(s, once);
+    }
+  }
 
   const StagedCode code_;
   std::shared_ptr<CudaMachine> machine_;
@@ -83,7 +92,8 @@ class StagedGpu : public StagedParts {
   std::map<uint32_t, size_t> check_of_;  // by value of the whole plan
   std::vector<std::byte> placed_;
   cuda::HostMemory losses_here_;  // by microbatch, of whatever dtype, in eight bytes each
-  CapturedWork step_;
+  CapturedWork step_, stores_;
+  size_t marked_ = 0, sent_before_ = 0;  // before the stores
 };
 
 }  // namespace einc

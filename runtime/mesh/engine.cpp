@@ -131,6 +131,11 @@ void MeshEngine::give_up() {
   if (transport_ != nullptr) transport_->stop(transport_->context);
 }
 
-uint8_t MeshEngine::agree(uint8_t number) { return transport_ == nullptr ? number : std::ranges::max(numbers_of_all(*transport_, number)); }
+NonFinite MeshEngine::agree(NonFinite fault) const {
+  if (transport_ == nullptr) return fault;
+  for (const uint64_t other : numbers_of_all(*transport_, static_cast<uint64_t>(fault)))
+    fault = earlier(fault, static_cast<NonFinite>(other));
+  return fault;
+}
 
 }  // namespace einc

@@ -40,8 +40,8 @@ class MeshEngine {
   using Held = std::function<const std::byte*(int64_t device)>;
   // Puts parts together in each process.
   void gather(const PartLayout& layout, std::span<const int64_t> shape, int64_t element, const Held& part, std::byte* whole);
-  // The largest of the processes' numbers.
-  uint8_t agree(uint8_t number);
+  // Of what processes find, what a run looks for first.
+  NonFinite agree(NonFinite fault) const;
   // This process fails: none waits for others any more. Of any thread.
   void give_up();
 

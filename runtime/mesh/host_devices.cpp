@@ -124,13 +124,15 @@ NonFinite HostRun::run_steps(size_t first, size_t last, uint64_t seed, uint64_t 
 
 // Behind all collectives that were started, whose order is that of all processes: what they make is looked at, too.
 NonFinite HostRun::agree(std::unique_lock<std::mutex>& computing) {
-  NonFinite fault = NonFinite::nothing;
-  const uint32_t number = machine_.queue.start([&] {
-    for (const Executor& executor : executors_)
-      if (fault == NonFinite::nothing) fault = executor.fault_before(computed_);
-    fault = static_cast<NonFinite>(engine_.agree(static_cast<uint8_t>(fault)));
-  });
+  NonFinite found = NonFinite::nothing;
+  const uint32_t number = machine_.queue.start([&] { found = engine_.agree(fault()); });
   machine_.queue.wait(number, computing);
+  return found;
+}
+
+NonFinite HostRun::fault() const {
+  NonFinite fault = NonFinite::nothing;
+  for (const Executor& executor : executors_) fault = earlier(fault, executor.fault_before(computed_));
   return fault;
 }
 

@@ -69,6 +69,7 @@ class HostRun {
   void begin();  // of a run
   // Steps `first` to `last`, or up to where processes agree that something is not finite. `computing`: of the machine's threads.
   NonFinite run_steps(size_t first, size_t last, uint64_t seed, uint64_t step, std::unique_lock<std::mutex>& computing);
+  NonFinite fault() const;                      // of what launches so far have made for a look
   void store_copies();                          // of a plan in place, behind the last step
   int64_t working() const { return working_; }  // the device that a step is computed for
   bool holds_numbers(uint32_t value) const;

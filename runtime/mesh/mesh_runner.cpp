@@ -52,7 +52,7 @@ NonFinite MeshRunner::run_while_finite(Part which, uint64_t seed, uint64_t step)
     refuse_element(found, part.devices->failing_device(), which, seed, step);
   }
   results_.clear();
-  if (!part.plan.in_place) fault = static_cast<NonFinite>(engine_.agree(static_cast<uint8_t>(fault_of(part))));
+  if (!part.plan.in_place) fault = engine_.agree(fault_of(part));
   if (fault != NonFinite::nothing) return fault;
   store(part);
   if (which != Part::evaluation) last_ = which;

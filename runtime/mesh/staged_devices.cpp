@@ -118,12 +118,14 @@ NonFinite StagedDevices::run(uint64_t seed, uint64_t step) {
   sent_.clear();
   on_way_.reset();
   loss_ = 0, seed_ = seed, step_ = step;
+  NonFinite fault = NonFinite::nothing;
   const auto begin = std::chrono::steady_clock::now();
   computing_ = std::unique_lock(machine_->lent.computing());
   machine_->queue.begin();
   try {
     carry_out_rounds();
-    share_loss();
+    fault = agree_on_step();
+    if (whole_.in_place && fault == NonFinite::nothing) store();
   } catch (...) {
     computing_.unlock();
     engine_.give_up();
@@ -136,14 +138,39 @@ NonFinite StagedDevices::run(uint64_t seed, uint64_t step) {
     for (const auto& [round, once] : s.once) sent_.insert(sent_.end(), once.sent.begin(), once.sent.end());
   }
   times_.all_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  return NonFinite::nothing;
+  return fault;
 }
 
 void StagedDevices::run_round(int round) {
   for (Stage& s : stages_) {
     HostRun& run = s.once.at(round);
     copy_snapshots(run);
-    run.run_steps(0, run.plan().steps.size(), seed_, step_, computing_);
+    run.run_steps(0, agreement_of(run.plan()), seed_, step_, computing_);
+  }
+}
+
+// Behind all collectives that were started, as devices without stages agree (host_devices.cpp). Not in place, the loss alone is shared.
+NonFinite StagedDevices::agree_on_step() {
+  NonFinite fault = NonFinite::nothing;
+  const uint32_t number = machine_->queue.start([&] {
+    share_loss();
+    if (whole_.in_place) fault = agree();
+  });
+  machine_->queue.wait(number, computing_);
+  return fault;
+}
+
+NonFinite StagedDevices::fault_here() {
+  NonFinite fault = NonFinite::nothing;
+  for (const Stage& s : stages_) fault = earlier(fault, s.once.at(last_round()).fault());
+  return fault;
+}
+
+void StagedDevices::store() {
+  for (Stage& s : stages_) {
+    HostRun& run = s.once.at(last_round());
+    run.run_steps(agreement_of(run.plan()) + 1, run.plan().steps.size(), seed_, step_, computing_);
+    run.store_copies();
   }
 }
 

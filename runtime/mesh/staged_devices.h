@@ -41,6 +41,9 @@ class StagedDevices : public StagedParts {
   void add_stage(int number);
   void cut_out(Stage& s, int64_t microbatch);
   void run_round(int round) override;
+  NonFinite fault_here() override;
+  NonFinite agree_on_step();
+  void store();
   void begin_microbatches() override;
   void end_microbatches() override;
   void run_segment(int stage, const StageUnit& unit) override;

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstring>
 
 #include "runtime/mesh/processes.h"
@@ -38,6 +39,15 @@ void StagedParts::carry_out_rounds() {
     exchange_with_others(list, list);
     wait_for_exchange();
   }
+}
+
+size_t StagedParts::agreement_of(const MeshPlan& plan) {
+  return static_cast<size_t>(std::ranges::find(plan.steps, DeviceAct::agree, &DeviceStep::act) - plan.steps.begin());
+}
+
+NonFinite StagedParts::agree() {
+  const bool lost = whole_.loss >= 0 && !std::isfinite(loss_);
+  return engine_.agree(lost ? NonFinite::loss : fault_here());
 }
 
 void StagedParts::carry_out_microbatches() {

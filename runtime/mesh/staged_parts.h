@@ -27,13 +27,18 @@ class StagedParts : public PartDevices {
   StagedBytes own_bytes() const {
     return staged_bytes(engine_.mesh(), pipeline_, engine_.mesh().devices() / engine_.held(), engine_.first() / engine_.held());
   }
-  // All rounds of a step, and what goes between stages meanwhile.
+  // All rounds of a step, and what goes between stages meanwhile. In place: the last one up to the agreement of all stages.
   void carry_out_rounds();
+  int last_round() const { return static_cast<int>(pipeline_.behind.size()) - 1; }
+  // Of steps of the last round, where its devices agree before they store; the end: they do not. Others agree nowhere.
+  static size_t agreement_of(const MeshPlan& plan);
+  NonFinite agree();  // when the loss is shared
   // Of loss_ as a sum over microbatches, here or in another process: its mean, in all.
   void share_loss();
   const std::byte* read_loss(std::vector<std::byte>& room) const;
 
-  virtual void run_round(int round) = 0;  // but that of the microbatches
+  virtual void run_round(int round) = 0;  // but that of the microbatches; of one in place up to the agreement
+  virtual NonFinite fault_here() = 0;     // of what the last round's stages have looked at
   virtual void begin_microbatches() = 0;  // snapshots are taken, sums are 0
   virtual void end_microbatches() = 0;    // sums become means, as with --accumulate
   virtual void run_segment(int stage, const StageUnit& unit) = 0;

@@ -43,6 +43,8 @@ struct SiteInfo {
 
 // What of a run is not finite.
 enum class NonFinite : uint8_t { nothing, loss, gradient, state };
+// Of two, the one that a run looks for first.
+inline NonFinite earlier(NonFinite a, NonFinite b) { return a == NonFinite::nothing || (b != NonFinite::nothing && b < a) ? b : a; }
 
 // A number that a run looks at before it changes params or states: a loss and the largest gradient must be finite. Of what a state would
 // take it must not be NaN, which stands for every element that must not be stored.

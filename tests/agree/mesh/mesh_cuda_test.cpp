@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstring>
 #include <functional>
+#include <map>
 #include <utility>
 
 #include "compiler/api/mesh_cuda.h"
@@ -160,6 +161,17 @@ TEST_CASE("mesh on a GPU: random programs on random meshes whose products are a 
   check_random_programs(101, 12, [](const std::string& text, uint64_t seed) { return wrong_run(text, seed, compile_with_library); });
 }
 
+namespace {
+
+std::map<std::pair<CollectiveKind, int>, int64_t> bytes_by_kind(const std::vector<SentBytes>& sent) {
+  std::map<std::pair<CollectiveKind, int>, int64_t> bytes;
+  for (const SentBytes& s : sent)
+    if (s.bytes > 0) bytes[{s.kind, s.mesh_axis}] += s.bytes;
+  return bytes;
+}
+
+}  // namespace
+
 TEST_CASE("mesh on a GPU: stages give what the program gives whole, send what the report says, and are captured to the same bits") {
   for (const MeshExample& example : sampled(kStaged, 4)) {
     INFO(text_of(example));
@@ -185,6 +197,11 @@ TEST_CASE("mesh on a GPU: stages give what the program gives whole, send what th
     for (const SentBytes& s : run.sent)
       if (s.kind == CollectiveKind::shift && s.mesh_axis == 0) sent += s.bytes;
     CHECK(sent == foretold);
+    if (program->mesh().sizes.size() > 1) {
+      const auto host = compile_for_mesh(graph, dims, RunMode::training);
+      const MeshRun there = run_on_mesh(*host, data.inputs, data.params, data.states, data.options, 1);
+      CHECK(bytes_by_kind(run.sent) == bytes_by_kind(there.sent));
+    }
     CHECK(captured_difference(*program, data) == "");
   }
 }
@@ -229,6 +246,24 @@ TEST_CASE("mesh on a GPU: faults of stages are found") {
     FileCache cache(test_cubin_folder());
     const CudaMeshProgram wrong(program->info, program->mesh(), std::move(plans), program->code(), nullptr, {}, cache, 1);
     CHECK((captured_difference(wrong, data) != "" || RepeatedStep(wrong, data).run() != wanted));
+  }
+}
+
+// The memory of marks has as many numbers as a step marks.
+TEST_CASE("mesh on a GPU: marks of a step in two parts count on from the first, however often the second is put together") {
+  use_test_gpu();
+  const cuda::GpuScope scope(cuda::Gpu::get());
+  const cuda::OwnedStream stream = cuda::make_stream();
+  DoneMarks marks(2);
+  marks.begin(stream.get());
+  marks.mark(stream.get(), "before");
+  const size_t marked = marks.marked();
+  for (int time = 0; time < 3; ++time) {
+    marks.go_on(marked);
+    marks.mark(stream.get(), "behind");
+    EINC_CUDA(cuStreamSynchronize, stream.get());
+    CHECK(marks.marked() == 2);
+    CHECK(marks.next() == "");
   }
 }
 

@@ -45,6 +45,21 @@ std::string device_schedule_problem(Localized local, DeviceUpdates updates, cons
   return print_schedule(again.list, &again.plan) == text ? "" : "it reads back as another schedule";
 }
 
+// Sources take elements; those that have them already are not written.
+void give(const MeshProgram& program, const ProgramData& data, BoundRun& run) {
+  const TensorMap* given[] = {&data.inputs, &data.params, &data.states};
+  for (const SourceKind kind : {SourceKind::input, SourceKind::param, SourceKind::state}) {
+    const std::vector<TensorInfo>& list = sources_of(program.info, kind);
+    for (uint32_t i = 0; i < list.size(); ++i) {
+      std::vector<std::byte>& memory = run.memory[static_cast<size_t>(kind)][i].bytes;
+      const HostArray next = to_host(convert(given[static_cast<size_t>(kind)]->at(Name(list[i].name)), list[i].dtype));
+      if (memory == next.bytes) continue;
+      std::ranges::copy(next.bytes, memory.begin());
+      run.runner->written({kind, i});
+    }
+  }
+}
+
 std::string sorted_lines(std::vector<std::string> lines) {
   std::ranges::sort(lines);
   std::string text;
@@ -94,6 +109,35 @@ BoundRun start_on_mesh(const MeshProgram& program, const ProgramData& data, int 
     for (uint32_t i = 0; i < memory.size(); ++i) run.runner->bind({kind, i}, memory[i].bytes.data());
   }
   return run;
+}
+
+Ended ended(const MeshProgram& program, const ProgramData& faulty, const ProgramData& good, int times) {
+  const auto step = [](BoundRun& run) {
+    const NonFinite fault = run.runner->run_while_finite(Part::training, 1, 0);
+    for (const SourceKind kind : {SourceKind::param, SourceKind::state})
+      for (uint32_t i = 0; i < run.memory[static_cast<size_t>(kind)].size(); ++i) run.runner->fetch({kind, i});
+    return fault;
+  };
+  BoundRun alone = start_on_mesh(program, good, 1), run = start_on_mesh(program, faulty, 1);
+  step(alone);
+  Ended end;
+  for (int time = 0; time < times; ++time) {
+    give(program, faulty, run);
+    const NonFinite fault = step(run);
+    give(program, good, run);
+    bool as_alone = step(run) == NonFinite::nothing;
+    for (const int kind : {1, 2})
+      as_alone = as_alone && std::ranges::equal(run.memory[kind], alone.memory[kind], {}, &HostArray::bytes, &HostArray::bytes);
+    if (time > 0 && fault == end.fault && as_alone == end.nothing_stored) continue;
+    end = {fault, as_alone};
+    if (time > 0) break;
+  }
+  return end;
+}
+
+size_t in_places_of_their_own(const MeshPlan& plan) {
+  return static_cast<size_t>(
+      std::ranges::count_if(plan.updates, [&](const MeshUpdate& u) { return u.value != plan.sources[u.source].value; }));
 }
 
 MeshRun run_on_mesh(const MeshProgram& program, const TensorMap& inputs, const TensorMap& params, const TensorMap& states,

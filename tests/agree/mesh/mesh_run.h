@@ -30,6 +30,17 @@ struct BoundRun {
 };
 BoundRun start_on_mesh(const MeshProgram& program, const ProgramData& data, int threads);
 
+// How a step on faulty data ends, and whether one on good data leaves behind it what it leaves without it, though only what was faulty is
+// written again: what lies on devices is seen by nothing else.
+struct Ended {
+  NonFinite fault = NonFinite::nothing;
+  bool nothing_stored = true;
+};
+// `times`: in one runner; of those the first that is not as the one before.
+Ended ended(const MeshProgram& program, const ProgramData& faulty, const ProgramData& good, int times = 1);
+// Of a plan's updates, those that lie elsewhere than the old values.
+size_t in_places_of_their_own(const MeshPlan& plan);
+
 MeshRun run_on_mesh(const MeshProgram& program, const TensorMap& inputs, const TensorMap& params, const TensorMap& states,
                     const InterpretOptions& options, int threads);
 

@@ -149,6 +149,7 @@ TEST_CASE("mesh stages: a process takes the memory that is planned") {
     return std::pair(private_bytes() - before, process.planned_bytes(1) - apart);
   };
   const auto narrow = compiled_for(16), wide = compiled_for(64);
+  taken(*narrow, 0, 1);  // the stacks of threads that have ended serve those behind them
   for (const auto& [rank, processes] : {std::pair(0, 1), std::pair(0, 3), std::pair(1, 3), std::pair(2, 3)}) {
     INFO(fmt::format("process {} of {}", rank, processes));
     const auto [small, planned_small] = taken(*narrow, rank, processes);
@@ -173,18 +174,6 @@ TEST_CASE("mesh stages: several steps in a row, with whole numbers of microbatch
     for (const auto& [path, value] : wanted.params) data.params.insert_or_assign(path, value);
     for (const auto& [path, value] : wanted.states) data.states.insert_or_assign(path, value);
   }
-}
-
-TEST_CASE("mesh stages: what is not finite in one stage is stored in none") {
-  const MeshExample& example = kStaged[0];
-  const Graph graph = *compiled(example, Roots::step).graph;
-  const Bindings dims = dims_of(example.dims);
-  const auto program = compile_for_mesh(graph, dims, RunMode::training);
-  ProgramData data = data_for(graph, dims);
-  for (auto& [name, state] : data.states)
-    if (name.str().ends_with("h.5.mlp.w_down.m")) state.reals[0] = std::nan("");
-  for (const int processes : {1, 3})
-    for (const MeshRun& run : runs_of(*program, processes, data)) CHECK(run.fault == NonFinite::state);
 }
 
 // A plan with a fault gives another result, or does not run.

@@ -74,7 +74,7 @@ TEST_CASE("stages in plans: few iterations tell the report of all") {
     const StageReport& fullest = report.pipeline->stages[static_cast<size_t>(scheduled->fullest)];
     CHECK(off(scheduled->held.params, fullest.parameters.value->to_double()) < 1e-9);
     // Params that are spread are put together for two layers at a time, more than stages of the sample have.
-    CHECK(off(scheduled->held.total(), fullest.peak.value->to_double()) < (way.spread == Spread::params ? 0.09 : 0.01));
+    CHECK(off(scheduled->held.total(), fullest.peak.value->to_double()) < (way.spread == Spread::params ? 0.1 : 0.01));
     for (const StageReport& stage : report.pipeline->stages) CHECK(stage.peak.value->to_double() <= 1.01 * scheduled->held.total());
     if (scheduled->shown != scheduled->fullest) continue;
     CHECK(off(scheduled->held.states, report.optimizer_state.value->to_double()) < 1e-9);

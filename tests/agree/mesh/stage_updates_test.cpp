@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a step of a pipeline stores: where the old values lie, in all stages or in none.
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "runtime/mesh/pipeline_plan.h"
+#include "tests/agree/mesh/mesh_run.h"
+#include "tests/agree/mesh/staged_examples.h"
+#include "tests/support/random_check.h"
+#include "tests/support/run_cuda.h"
+#include "tests/support/sample.h"
+#include "tests/support/thread_transport.h"
+
+using namespace einc;
+
+namespace {
+
+Graph staged_graph(const std::string& text, Policy precision = Policy::f32) {
+  PipelineOptions options;
+  options.precision = precision, options.roots = Roots::step;
+  const Compilation c = compile_text("m.ein", text, options);
+  REQUIRE_MESSAGE(c.graph.has_value(), text);
+  return *c.graph;
+}
+
+// Three layers on three stages.
+std::string layers_with(const std::string& optimizer) {
+  return "dim batch = 4, width = 3, layers = 3\nmesh stage = 3\nshard layers over stage (microbatches = 2)\n"
+         "input x: f32[batch width]\ninput target: f32[batch width]\n"
+         "fn block(x: [batch width]) {\n  param w: [inner=width width] ~ normal(std = 0.4)\n"
+         "  return tanh(einsum(x, w, \"batch inner, inner width -> batch width\"))\n}\n"
+         "y = x\nfor layer in layers { y = block(y) as h }\nloss = mean((y - target)^2)\nminimize loss using " +
+         optimizer + "\n";
+}
+// With a clipped norm stages hear of one another before they store.
+constexpr const char* kOptimizers[] = {"adam(lr = 0.1)", "adam(lr = 0.1, clip_norm = 1.0)"};
+
+struct FaultyStep {
+  const char* what;
+  ProgramData data;
+  NonFinite wanted;
+};
+// A loss that only the last stage makes, a gradient that is infinite in the first alone, and moments that one stage has.
+std::vector<FaultyStep> faulty_steps(const ProgramData& good) {
+  std::vector<FaultyStep> rows;
+  const auto add = [&](const char* what, NonFinite wanted) -> ProgramData& { return rows.emplace_back(what, good, wanted).data; };
+  const auto fill = [](TensorMap& tensors, const char* name, double with) {
+    for (double& x : tensors.at(Name(name)).reals) x = with;
+  };
+  fill(add("loss", NonFinite::loss).inputs, "target", HUGE_VAL);
+  ProgramData& steep = add("gradient", NonFinite::gradient);  // the first weights are zero, so that nothing of x is seen behind them
+  fill(steep.inputs, "x", 3e38), fill(steep.inputs, "target", 1e3), fill(steep.params, "h.0.w", 0);
+  for (const char* const moment : {"h.0.w.m", "h.1.w.v", "h.2.w.m"})
+    for (auto& [name, state] : add(moment, NonFinite::state).states)
+      if (name.str().ends_with(moment)) state.reals[0] = std::nan("");
+  return rows;
+}
+
+std::vector<Ended> ends_of(const MeshProgram& program, int processes, const ProgramData& faulty, const ProgramData& good) {
+  ThreadTransport transport(processes);
+  std::vector<Ended> ends(static_cast<size_t>(processes));
+  transport.run([&](const EincTransport& end) {
+    const MeshProgram own(program.info, program.mesh(), program.parts(), &end);
+    ends[static_cast<size_t>(end.rank)] = ended(own, faulty, good);
+  });
+  return ends;
+}
+
+}  // namespace
+
+TEST_CASE("mesh stages: new values lie where the old ones do") {
+  for (const MeshExample& example : sampled(kStaged, 2)) {
+    INFO(text_of(example));
+    const auto program = compile_for_mesh(*compiled(example, Roots::step).graph, dims_of(example.dims), RunMode::training);
+    const MeshPlan& plan = *program->parts()[Part::training];
+    CHECK(plan.in_place);
+    CHECK(plan.updates.size() >= 2 * program->info.params.size());
+    CHECK(in_places_of_their_own(plan) == 0);
+    for (const PipelineStage& stage : plan.pipeline->stages)
+      for (const StageRound& round : stage.rounds) {
+        CHECK((round.plan.updates.empty() || &round == &stage.rounds.back()));
+        CHECK(round.plan.code.compute.program.copies.empty());
+      }
+  }
+}
+
+TEST_CASE("mesh stages: what is not finite in one stage is stored in none") {
+  for (const char* const optimizer : kOptimizers) {
+    const Graph graph = staged_graph(layers_with(optimizer));
+    const auto program = compile_for_mesh(graph, {}, RunMode::training);
+    const ProgramData good = data_for(graph, {});
+    for (const auto& [what, data, wanted] : faulty_steps(good))
+      for (const int processes : {1, 3}) {
+        INFO(fmt::format("{}: {} in {} processes", optimizer, what, processes));
+        for (const Ended& end : ends_of(*program, processes, data, good)) {
+          CHECK(end.fault == wanted);
+          CHECK(end.nothing_stored);
+        }
+      }
+  }
+}
+
+// From the third run on a GPU plays what it has captured.
+TEST_CASE("mesh on a GPU: what is not finite in one stage is stored in none") {
+  for (const char* const optimizer : kOptimizers) {
+    const Graph graph = staged_graph(layers_with(optimizer));
+    const auto program = compile_for_gpus(graph, {}, RunMode::training);
+    CHECK(in_places_of_their_own(*program->parts()[Part::training]) == 0);
+    const ProgramData good = data_for(graph, {});
+    for (const auto& [what, data, wanted] : faulty_steps(good)) {
+      INFO(fmt::format("{}: {}", optimizer, what));
+      const Ended end = ended(*program, data, good, 3);
+      CHECK(end.fault == wanted);
+      CHECK(end.nothing_stored);
+    }
+  }
+}
+
+TEST_CASE("mesh stages: a stage that does not wait for all to agree is found") {
+  const Graph graph = staged_graph(layers_with(kOptimizers[0]));
+  const auto program = compile_for_mesh(graph, {}, RunMode::training);
+  const ProgramData good = data_for(graph, {});
+  const FaultyStep faulty = faulty_steps(good).back();
+  const auto agrees = [](const DeviceStep& step) { return step.act == DeviceAct::agree; };
+  for (const size_t stage : {0, 2}) {  // which has nothing to find, and which has the fault
+    PerPart<MeshPlan> parts = program->parts();
+    const auto spoilt = std::make_shared<PipelinePlan>(*parts[Part::training]->pipeline);
+    parts[Part::training]->pipeline = spoilt;
+    std::vector<DeviceStep>& steps = spoilt->stages[stage].rounds.back().plan.steps;
+    const auto at = std::ranges::find_if(steps, agrees);
+    REQUIRE(at != steps.end());
+    std::rotate(at, at + 1, steps.end());
+    const MeshProgram wrong(program->info, program->mesh(), std::move(parts), nullptr);
+    CHECK(!ended(wrong, faulty.data, good).nothing_stored);
+  }
+}
+
+// Of one microbatch; of several that is refused.
+TEST_CASE("mesh stages: a state that a forward changes is looked at and stored with the others") {
+  const std::string text =
+      "dim batch = 4, width = 3, layers = 2\nmesh stage = 2\nshard layers over stage (microbatches = 1)\n"
+      "input x: f32[batch width]\ninput target: f32[batch width]\nstate average: [width] ~ zeros\n"
+      "fn block(x: [batch width]) {\n  param w: [width] ~ normal\n  return tanh(x * w)\n}\n"
+      "y = x\nfor layer in layers { y = block(y) as h }\naverage <- 0.5 * average + 0.5 * mean(y, batch)\n"
+      "loss = mean((y - target)^2)\nminimize loss using momentum(lr = 0.1)\n";
+  const Graph graph = staged_graph(text);
+  const auto program = compile_for_mesh(graph, {}, RunMode::training);
+  CHECK(in_places_of_their_own(*program->parts()[Part::training]) == 0);
+  const ProgramData good = data_for(graph, {});
+  CHECK(run_difference(*program, good, interpreted(graph, good), 1e-5) == "");
+  ProgramData faulty = good;
+  faulty.states.at(Name("average")).reals[1] = std::nan("");
+  for (const int processes : {1, 2})
+    for (const Ended& end : ends_of(*program, processes, faulty, good)) {
+      CHECK(end.fault == NonFinite::state);
+      CHECK(end.nothing_stored);
+    }
+}
+
+TEST_CASE("mesh stages: a step under a loss scale is skipped by all stages") {
+  const Graph graph = staged_graph(layers_with(kOptimizers[0]), Policy::f16);
+  const auto program = compile_for_mesh(graph, {}, RunMode::training);
+  ProgramData data = data_for(graph, {});
+  const auto scale_behind = [&](int processes) {
+    const MeshRun run = run_on_mesh(*program, data.inputs, data.params, data.states, data.options, processes);
+    REQUIRE(run.fault == NonFinite::nothing);
+    return run.values;
+  };
+  const Name scale("optimizer.loss_scale");
+  data.states.at(scale).reals[0] = 256;
+  const CpuRun fine = scale_behind(1);
+  CHECK(fine.states.at(scale).reals[0] == 256);
+  CHECK(distance(fine.params.at(Name("h.0.w")), data.params.at(Name("h.0.w"))) > 0);
+  data.states.at(scale).reals[0] = 1e9;
+  const CpuRun skipped = scale_behind(1);
+  CHECK(skipped.states.at(scale).reals[0] == 5e8);
+  for (const auto& [name, param] : skipped.params) CHECK_MESSAGE(distance(param, data.params.at(name)) < 1e-6, name.str());
+}
