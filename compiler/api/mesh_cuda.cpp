@@ -24,35 +24,51 @@ struct CudaParts {
 
   PartBytes plan(Part part, const CudaOptions& options, const CountPart& count) {
     CudaMeshPart& made = parts[part].emplace();
-    std::vector<CudaExecutable> compiled;
-    const CompileDevice compile = [&](const Localized& local, const DeviceProgram& program, const Bindings& dims) {
-      return compile_device(part, options, count, local, program, dims, compiled.emplace_back());
-    };
-    const Graph& graph = *graphs.parts[part];
-    if (graph.mesh.stages.any()) {
-      StagedPlan staged = plan_stages(graph, part, info, graphs.dims, compile);
-      made.helpers = mesh_functions(*staged.pipeline, mesh);
-      auto next = compiled.begin();
-      for (const PipelineStage& stage : staged.pipeline->stages) {
-        std::vector<CudaExecutable>& rounds = made.stages.emplace_back();
-        for (const StageRound& round : stage.rounds) rounds.push_back(round.plan.values.empty() ? CudaExecutable() : std::move(*next++));
-      }
-      plans[part] = std::move(staged.whole);
-      return {};
-    }
-    plans[part] = plan_mesh(graph, info, graphs.dims, updates_of(part), compile);
-    made.device = std::move(compiled.front());
+    plans[part] = plan_mesh(*graphs.parts[part], info, graphs.dims, updates_of(part),
+                            [&](const Localized& local, const DeviceProgram& program, const Bindings& dims) {
+                              const auto bytes = [&](const DevicePlan& planned, const RoundWork& work) {
+                                return count({planned.values.bytes, work.working, work.shared});
+                              };
+                              return compiled(part, options, bytes, local, program, dims, made.device);
+                            });
     made.helpers = mesh_functions(*plans[part], mesh);
     return {plans[part]->bytes, made.device.program.own_bytes, made.device.workspace_bytes};
   }
 
-  CompiledDevice compile_device(Part part, CudaOptions options, const CountPart& count, const Localized& local,
-                                const DeviceProgram& program, const Bindings& dims, CudaExecutable& made) const {
-    const CountDevice bytes = [&](const FormedView& formed, const BesidePlan& besides) {
-      const DevicePlan device = plan_device(local, program, dims, formed, besides.places);
-      return count({device.values.bytes, formed.plan.own_bytes + besides.bytes, besides.shared});
+  // `limits`: none: all as it is.
+  void plan_stages(Part part, const CudaOptions& options, const StageLimits& limits) {
+    CudaMeshPart& made = parts[part].emplace();
+    const auto place = [&](size_t stage, size_t round) -> CudaExecutable& {
+      if (made.stages.size() <= stage) made.stages.resize(stage + 1);
+      if (made.stages[stage].size() <= round) made.stages[stage].resize(round + 1);
+      return made.stages[stage][round];
     };
-    if (options.scheduling.memory_limit) options.scheduling.memory_limit->of_device = bytes;
+    StagedPlan staged = einc::plan_stages(
+        *graphs.parts[part], part, info, graphs.dims,
+        [&](size_t stage, size_t round, const Localized& local, const DeviceProgram& program, const Bindings& dims) {
+          const StageLimit* limit = round == kRoundOfMicrobatches && !limits.empty() && limits[stage] ? &*limits[stage] : nullptr;
+          CudaOptions own = options;
+          if (limit != nullptr) own.scheduling.memory_limit = limit->limit;
+          const auto bytes = [&](const DevicePlan& planned, const RoundWork& work) { return limit->bytes(planned, work); };
+          return compiled(part, own, bytes, local, program, dims, place(stage, round));
+        });
+    for (size_t s = 0; s < staged.pipeline->stages.size(); ++s) place(s, staged.pipeline->stages[s].rounds.size() - 1);
+    made.helpers = mesh_functions(*staged.pipeline, mesh);
+    plans[part] = std::move(staged.whole);
+  }
+
+  RoundWork work_of(Part part, size_t stage, size_t round) const {
+    const CudaExecutable& code = parts[part]->stages[stage][round];
+    return {code.program.own_bytes, code.workspace_bytes};
+  }
+
+  // `bytes`: of a choice under the limit that options have.
+  CompiledDevice compiled(Part part, CudaOptions options, const std::function<int64_t(const DevicePlan&, const RoundWork&)>& bytes,
+                          const Localized& local, const DeviceProgram& program, const Bindings& dims, CudaExecutable& made) const {
+    if (options.scheduling.memory_limit)
+      options.scheduling.memory_limit->of_device = [&](const FormedView& formed, const BesidePlan& besides) {
+        return bytes(plan_device(local, program, dims, formed, besides.places), {formed.plan.own_bytes + besides.bytes, besides.shared});
+      };
     options.mode = mode_of(local.stores);
     const auto text = compile_for_cuda(program.graph, dims_of_part(*graphs.parts[part], part, graphs.dims), options);
     std::vector<LaunchPlaces> places = launch_places(text->executable);
@@ -67,6 +83,29 @@ struct CudaParts {
     for (int64_t first = 0; first < mesh.devices(); first += held) most = std::max(most, gpu_bytes_of(mesh, plans, parts, first, held));
     return most;
   }
+
+  void plan_all(const CudaOptions& options, const std::optional<MemoryLimit>& limit, int64_t held) {
+    PerPart<PartBytes> bytes;
+    for (size_t p = 0; p < kParts; ++p)
+      if (const Part part = static_cast<Part>(p); graphs.parts[part]) bytes[part] = plan(part, options, {});
+    if (!limit) return;
+    plan_within(*limit, bytes, most_bytes(held), held, [&](Part part, const MemoryLimit& own, const CountPart& count) {
+      CudaOptions limited = options;
+      limited.scheduling.memory_limit = own;
+      return plan(part, limited, count);
+    });
+  }
+
+  void plan_pipelines(const CudaOptions& options, const std::optional<MemoryLimit>& limit, int64_t held) {
+    for (size_t p = 0; p < kParts; ++p)
+      if (const Part part = static_cast<Part>(p); graphs.parts[part]) plan_stages(part, options, {});
+    for (const Part part : {Part::accumulation, Part::training}) {
+      if (!limit || !graphs.parts[part]) continue;
+      const auto bytes_of = [&](int64_t rank) { return gpu_bytes_of(mesh, plans, parts, rank * held, held); };
+      const auto work = [&](Part of, size_t stage, size_t round) { return work_of(of, stage, round); };
+      plan_stages(part, options, stage_limits(*limit, mesh, plans, part, mesh.devices() / held, bytes_of, work));
+    }
+  }
 };
 
 }  // namespace
@@ -77,7 +116,6 @@ std::shared_ptr<const CudaMeshProgram> cuda_mesh_program(const ProgramGraphs& gr
   const MeshShape mesh = mesh_shape(graphs);
   const ProgramInfo info = program_info(graphs);
   const std::optional<MemoryLimit>& limit = scheduling.memory_limit;
-  if (limit && has_stages(graphs)) throw Error(ErrorKind::program, "stages are not run under a limit of memory yet: reports predict them");
   CudaOptions options;
   options.gpu = cuda::Gpu::get().shape();
   options.attention = cuda::AttentionLibrary::get();
@@ -85,17 +123,11 @@ std::shared_ptr<const CudaMeshProgram> cuda_mesh_program(const ProgramGraphs& gr
   options.scheduling = scheduling;
   options.scheduling.memory_limit.reset();
   CudaParts planner{graphs, info, mesh};
-  PerPart<PartBytes> bytes;
-  for (size_t p = 0; p < kParts; ++p)
-    if (const Part part = static_cast<Part>(p); graphs.parts[part]) bytes[part] = planner.plan(part, options, {});
-  if (limit) {
-    const int64_t held = mesh.devices() / (transport == nullptr ? 1 : transport->size);
-    plan_within(*limit, bytes, planner.most_bytes(held), held, [&](Part part, const MemoryLimit& own, const CountPart& count) {
-      CudaOptions limited = options;
-      limited.scheduling.memory_limit = own;
-      return planner.plan(part, limited, count);
-    });
-  }
+  const int64_t held = mesh.devices() / (transport == nullptr ? 1 : transport->size);
+  if (has_stages(graphs))
+    planner.plan_pipelines(options, limit, held);
+  else
+    planner.plan_all(options, limit, held);
   auto kept = std::make_shared<ProgramGraphs>();
   kept->parts = graphs.parts;
   kept->dims = graphs.dims;

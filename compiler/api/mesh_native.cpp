@@ -33,25 +33,43 @@ struct NativeParts {
 
   PartBytes plan(Part part, const CpuOptions& options, const CountPart& count) {
     lowered[part].emplace();
-    const Graph& graph = *graphs.parts[part];
-    const CompileDevice compile = [&](const Localized& local, const DeviceProgram& program, const Bindings& dims) {
-      return compiled(part, options, count, local, program, dims);
-    };
-    if (!graph.mesh.stages.any()) {
-      plans[part] = plan_mesh(graph, info, graphs.dims, updates_of(part), compile);
-      return {plans[part]->bytes, working_bytes(*plans[part], threads), 0};
-    }
-    StagedPlan staged = plan_stages(graph, part, info, graphs.dims, compile);
-    plans[part] = std::move(staged.whole), pipelines[part] = std::move(staged.pipeline);
-    return {};
+    plans[part] = plan_mesh(*graphs.parts[part], info, graphs.dims, updates_of(part),
+                            [&](const Localized& local, const DeviceProgram& program, const Bindings& dims) {
+                              const auto bytes = [&](const DevicePlan& planned, const RoundWork& work) {
+                                return count({planned.values.bytes, work.working, work.shared});
+                              };
+                              return compiled(part, options, bytes, local, program, dims);
+                            });
+    return {plans[part]->bytes, working_bytes(*plans[part], threads), 0};
   }
 
-  CompiledDevice compiled(Part part, CpuOptions options, const CountPart& count, const Localized& local, const DeviceProgram& program,
-                          const Bindings& dims) {
-    const CountDevice bytes = [&](const FormedView& formed, const BesidePlan& besides) {
-      return count({plan_device(local, program, dims, formed, {}).values.bytes, formed.plan.own_bytes + besides.bytes, besides.shared});
-    };
-    if (options.scheduling.memory_limit) options.scheduling.memory_limit->of_device = bytes;
+  // `limits`: none: all as it is.
+  void plan_stages(Part part, const CpuOptions& options, const StageLimits& limits) {
+    lowered[part].emplace();
+    StagedPlan staged = einc::plan_stages(
+        *graphs.parts[part], part, info, graphs.dims,
+        [&](size_t stage, size_t round, const Localized& local, const DeviceProgram& program, const Bindings& dims) {
+          const StageLimit* limit = round == kRoundOfMicrobatches && !limits.empty() && limits[stage] ? &*limits[stage] : nullptr;
+          CpuOptions own = options;
+          if (limit != nullptr) own.scheduling.memory_limit = limit->limit;
+          return compiled(
+              part, own, [&](const DevicePlan& planned, const RoundWork& work) { return limit->bytes(planned, work); }, local, program,
+              dims);
+        });
+    plans[part] = std::move(staged.whole), pipelines[part] = std::move(staged.pipeline);
+  }
+
+  RoundWork work_of(Part part, size_t stage, size_t round) const {
+    return {working_bytes(plans[part]->pipeline->stages[stage].rounds[round].plan, threads), 0};
+  }
+
+  // `bytes`: of a choice under the limit that options have.
+  CompiledDevice compiled(Part part, CpuOptions options, const std::function<int64_t(const DevicePlan&, const RoundWork&)>& bytes,
+                          const Localized& local, const DeviceProgram& program, const Bindings& dims) {
+    if (options.scheduling.memory_limit)
+      options.scheduling.memory_limit->of_device = [&](const FormedView& formed, const BesidePlan& besides) {
+        return bytes(plan_device(local, program, dims, formed, {}), {formed.plan.own_bytes + besides.bytes, besides.shared});
+      };
     options.mode = mode_of(local.stores);
     const LoweredGraph& made =
         *lowered[part]->emplace_back(lower_graph(program.graph, dims_of_part(*graphs.parts[part], part, graphs.dims), options));
@@ -69,30 +87,49 @@ struct NativeParts {
   }
 };
 
+void plan_parts(NativeParts& planner, const CpuOptions& options, const std::optional<MemoryLimit>& limit, const MeshShape& mesh,
+                const EincTransport* transport) {
+  PerPart<PartBytes> bytes;
+  for (size_t p = 0; p < kParts; ++p)
+    if (const Part part = static_cast<Part>(p); planner.graphs.parts[part]) bytes[part] = planner.plan(part, options, {});
+  if (!limit) return;
+  const MeshProgram as_is(planner.info, mesh, planner.plans, transport);
+  plan_within(*limit, bytes, as_is.most_planned_bytes(limit->threads), as_is.held(),
+              [&](Part part, const MemoryLimit& own, const CountPart& count) {
+                CpuOptions limited = options;
+                limited.scheduling.memory_limit = own;
+                return planner.plan(part, limited, count);
+              });
+}
+
+void plan_pipelines(NativeParts& planner, const CpuOptions& options, const std::optional<MemoryLimit>& limit, const MeshShape& mesh,
+                    const EincTransport* transport) {
+  for (size_t p = 0; p < kParts; ++p)
+    if (const Part part = static_cast<Part>(p); planner.graphs.parts[part]) planner.plan_stages(part, options, {});
+  for (const Part part : {Part::accumulation, Part::training}) {
+    if (!limit || !planner.graphs.parts[part]) continue;
+    const MeshProgram as_is(planner.info, mesh, planner.plans, transport);
+    const auto bytes_of = [&](int64_t rank) { return as_is.bytes_of(limit->threads, rank); };
+    const auto work = [&](Part of, size_t stage, size_t round) { return planner.work_of(of, stage, round); };
+    planner.plan_stages(part, options, stage_limits(*limit, mesh, planner.plans, part, mesh.devices() / as_is.held(), bytes_of, work));
+  }
+}
+
 }  // namespace
 
 std::shared_ptr<const MeshProgram> mesh_program(const ProgramGraphs& graphs, const std::filesystem::path& cache_folder,
                                                 const Scheduling& scheduling, const EincTransport* transport) {
   const ProgramInfo info = program_info(graphs);
   const std::optional<MemoryLimit>& limit = scheduling.memory_limit;
-  if (limit && has_stages(graphs)) throw Error(ErrorKind::program, "stages are not run under a limit of memory yet: reports predict them");
   CpuOptions options;
   options.scheduling = scheduling;
   options.scheduling.memory_limit.reset();
   NativeParts planner{graphs, info, limit ? limit->threads : 1};
-  PerPart<PartBytes> bytes;
-  for (size_t p = 0; p < kParts; ++p)
-    if (const Part part = static_cast<Part>(p); graphs.parts[part]) bytes[part] = planner.plan(part, options, {});
   const MeshShape mesh = mesh_shape(graphs);
-  if (limit) {
-    const MeshProgram as_is(info, mesh, planner.plans, transport);
-    plan_within(*limit, bytes, as_is.most_planned_bytes(limit->threads), as_is.held(),
-                [&](Part part, const MemoryLimit& own, const CountPart& count) {
-                  CpuOptions limited = options;
-                  limited.scheduling.memory_limit = own;
-                  return planner.plan(part, limited, count);
-                });
-  }
+  if (has_stages(graphs))
+    plan_pipelines(planner, options, limit, mesh, transport);
+  else
+    plan_parts(planner, options, limit, mesh, transport);
   FileCache cache(cache_folder);
   std::vector<NativeCode> code;
   for (size_t p = 0; p < kParts; ++p)

@@ -27,7 +27,7 @@ class StagePlanner {
     pipeline_->microbatches = trains(part) ? stages_.microbatches.evaluate_integer(values).value() : 1;
   }
 
-  StagedPlan run(const CompileDevice& compile_device) {
+  StagedPlan run(const CompileRound& compile_round) {
     if (stages_.over != 0) refuse("the mesh has another axis before theirs: list it first");
     local_ = device_graph(graph_, dims_);
     local_.stores = updates_;
@@ -38,7 +38,7 @@ class StagePlanner {
         refuse("a state changes with each microbatch, by what a forward computes");
     if (const auto alone = meet_neighbours(cut_, local_, places_, pipeline_->microbatches))
       refuse(fmt::format("`{}` comes back to a stage that sends nothing of its sizes", name_of(*alone)));
-    for (int s = 0; s < places_.stages; ++s) plan_stage(s, compile_device);
+    for (int s = 0; s < places_.stages; ++s) plan_stage(s, compile_round);
     pipeline_->behind.resize(static_cast<size_t>(places_.rounds));
     for (const StageSend& send : cut_.sends) transfer(send);
     for (int s = 0; s < places_.stages; ++s) check_order(s);
@@ -65,13 +65,16 @@ class StagePlanner {
   MeshPlan& plan(int s, int r) { return stage(s).rounds[static_cast<size_t>(r)].plan; }
   uint32_t value_of(int s, int r, NodeId node) const { return value_of_.at({s, r}).at(node.index); }
 
-  void plan_stage(int s, const CompileDevice& compile_device) {
+  void plan_stage(int s, const CompileRound& compile_round) {
     PipelineStage& stage = pipeline_->stages.emplace_back();
     for (int r = 0; r < places_.rounds; ++r) {
       const StageProgram& p = program(s, r);
       StageRound& round = stage.rounds.emplace_back();
       if (results_of(p.local).empty() && p.local.updates.empty()) continue;
-      PlannedMesh planned = plan_device_graph(p.local, info_, dims_, compile_device);
+      PlannedMesh planned =
+          plan_device_graph(p.local, info_, dims_, [&](const Localized& local, const DeviceProgram& device, const Bindings& dims) {
+            return compile_round(static_cast<size_t>(s), static_cast<size_t>(r), local, device, dims);
+          });
       round.plan = std::move(planned.plan);
       if (r == kMicrobatchRound) stage.kept = planned.kept;
       value_of_[{s, r}] = std::move(planned.value_of);
@@ -225,8 +228,8 @@ class StagePlanner {
 
 Bindings dims_of_part(const Graph& graph, Part part, const Bindings& given) { return trains(part) ? microbatch_dims(graph, given) : given; }
 
-StagedPlan plan_stages(const Graph& graph, Part part, const ProgramInfo& info, const Bindings& given, const CompileDevice& compile_device) {
-  return StagePlanner(graph, part, info, given).run(compile_device);
+StagedPlan plan_stages(const Graph& graph, Part part, const ProgramInfo& info, const Bindings& given, const CompileRound& compile_round) {
+  return StagePlanner(graph, part, info, given).run(compile_round);
 }
 
 }  // namespace einc

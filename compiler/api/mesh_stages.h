@@ -15,8 +15,11 @@ struct StagedPlan {
 // The dims that a part's devices compute with: those of a microbatch, where it has some.
 Bindings dims_of_part(const Graph& graph, Part part, const Bindings& given);
 
-// Microbatches are of parts that train; others run all examples at once. `compile_device`: of each stage's rounds, in their order, but for
-// those that have nothing to do. Throws Error (program) for what stages cannot carry out.
-StagedPlan plan_stages(const Graph& graph, Part part, const ProgramInfo& info, const Bindings& given, const CompileDevice& compile_device);
+// Of each stage's rounds, in their order, but for those that have nothing to do.
+using CompileRound =
+    std::function<CompiledDevice(size_t stage, size_t round, const Localized& local, const DeviceProgram& program, const Bindings& dims)>;
+
+// Microbatches are of parts that train; others run all examples at once. Throws Error (program) for what stages cannot carry out.
+StagedPlan plan_stages(const Graph& graph, Part part, const ProgramInfo& info, const Bindings& given, const CompileRound& compile_round);
 
 }  // namespace einc

@@ -5,7 +5,6 @@
 #include <unordered_map>
 
 #include "compiler/lower/assemble_program.h"
-#include "compiler/report/planned_device.h"
 #include "compiler/report/schedule.h"
 
 namespace einc {
@@ -58,7 +57,8 @@ DeviceTimeline timeline(const Localized& local, const DevicePlan& plan, const st
 }  // namespace
 
 MeshStep device_step(const Localized& local, const Bindings& given, const PlanStep& plan, const ProcessBytes& process_bytes,
-                     const DeviceProcess& process, const HeldBesides& held, const Device* device, std::span<const double> collective_s) {
+                     const DeviceProcess& process, const std::optional<HeldBesides>& held, const Device* device,
+                     std::span<const double> collective_s) {
   const Bindings dims = local.graph.dims.bind(given).values;
   const DeviceProgram program = device_program(local);
   MeshStep result;
@@ -67,9 +67,9 @@ MeshStep device_step(const Localized& local, const Bindings& given, const PlanSt
     return formed.plan.own_bytes + besides.bytes + besides.shared;
   };
   const PlannedStep step = plan(program.graph, given, mode_of(local.stores), [&](const FormedView& formed, const BesidePlan& besides) {
+    if (!held) return int64_t{0};
     const DevicePlan as_formed = plan_device(local, program, dims, formed, besides.places);
-    const int64_t others = held ? held(as_formed.values.kept + as_formed.kept) : 0;
-    return result.process + as_formed.values.bytes + working(formed, besides) + others;
+    return std::max(result.process, held->process) + as_formed.bytes(working(formed, besides), *held);
   });
   const DevicePlan planned = plan_device(local, program, dims, step.formed->view(), step.besides.places);
   result.values = planned.values.bytes;
@@ -89,7 +89,7 @@ MeshStep device_step(const Localized& local, const Bindings& given, const PlanSt
 MeshStep mesh_step(Localized local, const Bindings& given, const PlanStep& plan, const ProcessBytes& process_bytes, const Device* device,
                    std::span<const double> collective_s) {
   if (!local.gradients.empty()) local.stores = DeviceUpdates::in_place;
-  return device_step(local, given, plan, process_bytes, {}, {}, device, collective_s);
+  return device_step(local, given, plan, process_bytes, {}, HeldBesides{}, device, collective_s);
 }
 
 }  // namespace einc

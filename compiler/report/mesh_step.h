@@ -13,6 +13,7 @@
 #include "compiler/fuse/planned_step.h"
 #include "compiler/partition/device_timeline.h"
 #include "compiler/partition/localize.h"
+#include "compiler/report/planned_device.h"
 
 namespace einc {
 
@@ -47,11 +48,9 @@ struct MeshStep {
 MeshStep mesh_step(Localized local, const Bindings& given, const PlanStep& plan, const ProcessBytes& process_bytes, const Device* device,
                    std::span<const double> collective_s);
 
-// What a device holds of other microbatches and rounds, by what one takes.
-using HeldBesides = std::function<int64_t(int64_t microbatch)>;
-
-// Of a device whose graph is there.
+// Of a device whose graph is there. `held`: what counts besides under a limit; none: it is not asked to keep within one.
 MeshStep device_step(const Localized& local, const Bindings& given, const PlanStep& plan, const ProcessBytes& process_bytes,
-                     const DeviceProcess& process, const HeldBesides& held, const Device* device, std::span<const double> collective_s);
+                     const DeviceProcess& process, const std::optional<HeldBesides>& held, const Device* device,
+                     std::span<const double> collective_s);
 
 }  // namespace einc

@@ -2,6 +2,7 @@
 // A device of a mesh as it is planned: between which of its launches what devices share is needed, when collectives go on, and where the
 // values lie that they move. The report's numbers, what a limit of memory counts and what runs are read off this.
 #pragma once
+#include <algorithm>
 #include <array>
 #include <unordered_map>
 
@@ -27,6 +28,14 @@ struct DeviceValues {
   std::array<int64_t, kPhases> alive{};  // the most that is needed at once, by phase
 };
 
+// What a device takes besides a plan's values and the memory that its launches work in. A stage has other rounds, which work one after
+// another in the same memory, and what the round of a microbatch keeps once for each that is on its way.
+struct HeldBesides {
+  int64_t values = 0, working = 0;  // of other rounds: of all, the most
+  int64_t process = 0;              // of what the process takes, at least
+  int64_t further = 0;              // microbatches
+};
+
 struct DevicePlan {
   PlannedDevice planned;
   DeviceSchedule schedule;
@@ -36,6 +45,11 @@ struct DevicePlan {
   uint32_t backward = 0;
   int64_t kept = 0;
   std::array<int64_t, kPhases> in_use{};  // of the memory that launches work in, the most in use, by phase
+
+  // Of a device whose launches work in so much.
+  int64_t bytes(int64_t working, const HeldBesides& held) const {
+    return values.bytes + held.values + std::max(working, held.working) + held.further * (values.kept + kept);
+  }
 };
 
 // `formed`: of the program's graph, or of one alike. `dims`: values for all. `places`: BesidePlan's.

@@ -99,17 +99,17 @@ class Stages {
         return steps_.push_back(steps_[other]);
     StageStep stage;
     stage.rounds.resize(programs.size());
-    const auto plan = [&](size_t r, const HeldBesides& held) {
+    const auto plan = [&](size_t r, const std::optional<HeldBesides>& held) {
       return device_step(programs[r].local, staged_.given, plan_, process_bytes_, {s == 0, exchanged_[s].sent, exchanged_[s].received},
                          held, device_, seconds_of_collectives(programs[r]));
     };
-    int64_t process = 0;
+    HeldBesides besides;
     for (size_t r = 0; r < programs.size(); ++r)
-      if (r != kMicrobatchRound) stage.rounds[r] = plan(r, [](int64_t) { return 0; }), process = std::max(process, stage.rounds[r].process);
-    const int64_t others = stage.values();
+      if (r != kMicrobatchRound) stage.rounds[r] = plan(r, {}), besides.process = std::max(besides.process, stage.rounds[r].process);
+    besides.values = stage.values(), besides.working = stage.working(), besides.further = further(s);
     MeshStep& each = stage.rounds[kMicrobatchRound];
-    each = plan(kMicrobatchRound, [&](int64_t microbatch) { return further(s) * microbatch + others; });
-    each.process = std::max(each.process, process);
+    each = plan(kMicrobatchRound, besides);
+    each.process = std::max(each.process, besides.process);
     if (std::ranges::all_of(stage.rounds, [](const MeshStep& step) { return step.line.has_value(); })) add_times(stage, programs);
     steps_.push_back(std::move(stage));
   }

@@ -13,6 +13,10 @@
 #include "compiler/api/verify_mesh.h"
 #include "compiler/context/partition_for_mesh.h"
 #include "compiler/pipeline/cuda_program.h"
+#include "compiler/report/stage_steps.h"
+#include "runtime/base/failure.h"
+#include "runtime/mesh/pipeline_plan.h"
+#include "runtime/mesh/stage_order.h"
 #include "tests/agree/mesh/mesh_run.h"
 #include "tests/support/least_memory.h"
 #include "tests/support/run_cuda.h"
@@ -45,10 +49,10 @@ std::shared_ptr<const MeshProgram> on_gpu(const ProgramGraphs& graphs, const Sch
   return cuda_mesh_program(graphs, test_cubin_folder(), scheduling.and_without("epilogues"), transport);
 }
 
-ProgramGraphs graphs_of(const MeshExample& example) {
+ProgramGraphs graphs_of(const MeshExample& example, Roots roots = Roots::training) {
   ProgramGraphs graphs;
   graphs.dims = dims_of(example.dims);
-  graphs.parts[Part::training] = *compiled(example).graph;
+  graphs.parts[Part::training] = *compiled(example, roots).graph;
   return graphs;
 }
 
@@ -104,7 +108,103 @@ void check_report(const MeshExample& example, const CompileWithin& compile, Devi
   CHECK(step.peak() == compile(graphs, within(limit), &others)->planned_bytes(1));
 }
 
+const MeshExample kStagedExamples[] = {
+    {"gpt2.ein", "batch=8 seq=32 vocab=96 layers=4 heads=2 head=32", "stage=2", "layers=stage(microbatches=4)"},
+    {"gpt2.ein", "batch=8 seq=32 vocab=96 layers=5 heads=2 head=32", "stage=3,data=2", "layers=stage(microbatches=4); batch=data"}};
+
+int64_t most_bytes(const MeshProgram& program, int processes) {
+  int64_t most = 0;
+  for (int64_t rank = 0; rank < processes; ++rank) most = std::max(most, program.bytes_of(1, rank));
+  return most;
+}
+
+// Within three quarters of what the process with the most keeps for its backwards.
+int64_t limit_between(const MeshProgram& as_is, int processes, int64_t most) {
+  const PipelinePlan& pipeline = *as_is.parts()[Part::training]->pipeline;
+  int64_t kept = INT64_MAX;
+  for (int64_t rank = 0; rank < processes; ++rank) {
+    const StageBlocks blocks = blocks_of(as_is.mesh(), pipeline, processes, rank);
+    int64_t of_process = 0;
+    for (int64_t s = blocks.first(); s < blocks.last(); ++s) {
+      const PipelineStage& stage = pipeline.stages[static_cast<size_t>(s)];
+      of_process += blocks.held_devices(as_is.mesh().devices() / processes) * blocks.held(pipeline.microbatches) *
+                    (stage.kept + stage.rounds[kRoundOfMicrobatches].plan.kept);
+    }
+    kept = std::min(kept, of_process);
+  }
+  return most - kept / 4;
+}
+
 }  // namespace
+
+TEST_CASE("mesh stages: under a limit of memory the same bits, the same is sent, and no process takes more") {
+  for (const MeshExample& example : sampled(kStagedExamples, 2)) {
+    const ProgramGraphs graphs = graphs_of(example, Roots::step);
+    const ProgramData data = data_for(*graphs.parts[Part::training], graphs.dims);
+    const auto as_is = on_processor(graphs, {}, nullptr);
+    const MeshRun wanted = run(*as_is, data);
+    for (const int processes : {1, static_cast<int>(as_is->mesh().sizes[0])}) {
+      INFO(fmt::format("{} on {} in {} processes", example.file, example.mesh, processes));
+      EincTransport first{};
+      first.size = processes;
+      const EincTransport* transport = processes == 1 ? nullptr : &first;
+      const MeshProgram unlimited(as_is->info, as_is->mesh(), as_is->parts(), transport);
+      const int64_t most = most_bytes(unlimited, processes), limit = limit_between(unlimited, processes, most);
+      REQUIRE(limit < most);
+      const auto limited = on_processor(graphs, within(limit), transport);
+      CHECK(most_bytes(*limited, processes) <= limit);
+      ThreadTransport ends(processes);
+      ends.run([&](const EincTransport& end) {
+        const MeshProgram own(limited->info, limited->mesh(), limited->parts(), processes == 1 ? nullptr : &end);
+        const MeshRun made = run(own, data);
+        CHECK(made.fault == NonFinite::nothing);
+        CHECK(same_bits(made.values, wanted.values));
+        if (processes == 1) CHECK(counted_bytes(made.sent) == counted_bytes(wanted.sent));
+      });
+      CHECK_THROWS_AS(on_processor(graphs, within(most / 100), transport), RuntimeFailure);
+    }
+  }
+}
+
+// Of processes with one device each.
+TEST_CASE("mesh stages: the report of each stage is of the step that runs, under a limit too") {
+  for (const bool gpu : {false, true}) {
+    if (gpu) use_test_gpu();
+    const MeshExample example = sampled(kStagedExamples, 2).front();
+    INFO(fmt::format("{} on {}{}", example.file, example.mesh, gpu ? " on a GPU" : ""));
+    const ProgramGraphs graphs = graphs_of(example, Roots::step);
+    const Graph& graph = *graphs.parts[Part::training];
+    EincTransport others{};
+    others.size = static_cast<int>(mesh_shape(graphs).devices());
+    const auto as_is = gpu ? on_gpu(graphs, {}, &others) : on_processor(graphs, {}, &others);
+    const auto bytes_of = [&](const MeshProgram& program, int64_t rank) {
+      const auto* on = dynamic_cast<const CudaMeshProgram*>(&program);
+      return on == nullptr ? program.bytes_of(1, rank) : gpu_bytes_of(on->mesh(), on->parts(), on->code(), rank, 1);
+    };
+    int64_t most = 0;
+    for (int64_t rank = 0; rank < others.size; ++rank) most = std::max(most, bytes_of(*as_is, rank));
+    const Scheduling scheduling = within(limit_between(*as_is, others.size, most));
+    const auto limited = gpu ? on_gpu(graphs, scheduling, &others) : on_processor(graphs, scheduling, &others);
+    const auto made = partition_for_mesh(graph, graphs.dims);
+    const auto& partitioned = std::get<Partitioned>(made);
+    const auto staged = staged_device(partitioned, graphs.dims);
+    REQUIRE(staged);
+    MeshReport report = mesh_report(graph, partitioned, staged->whole, graphs.dims, nullptr, &*staged);
+    CudaOptions options;
+    if (gpu) options.gpu = cuda::Gpu::get().shape(), options.attention = cuda::AttentionLibrary::get();
+    options.scheduling = scheduling.and_without("epilogues");
+    tell_stages(report, *staged, gpu ? plan_for_gpu(options) : plan_for_processor(native_processor(), scheduling),
+                process_bytes_of(graph, graphs.dims, gpu ? DeviceTarget::cuda : DeviceTarget::cpu), nullptr);
+    const int64_t of_stage = others.size / staged->stages();
+    int changed = 0;
+    for (int64_t s = 0; s < staged->stages(); ++s) {
+      CAPTURE(s);
+      CHECK(*report.pipeline->stages[static_cast<size_t>(s)].peak.value == Rational(bytes_of(*limited, s * of_stage)));
+      changed += bytes_of(*limited, s * of_stage) < bytes_of(*as_is, s * of_stage) ? 1 : 0;
+    }
+    CHECK(changed > 0);
+  }
+}
 
 TEST_CASE("mesh: under a limit of memory the same bits, the same is sent, and no more is taken") {
   for (const MeshExample& example : sampled(kExamples, 2)) check_bits(example, on_processor);

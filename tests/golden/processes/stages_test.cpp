@@ -36,10 +36,10 @@ TEST_CASE("stages: a constant learning rate trains") {
   CHECK(runs.losses("constant").size() == 2);
 }
 
-TEST_CASE("stages: what is not run yet is refused with its reason") {
+TEST_CASE("stages: what is not run is refused with its reason") {
   const MeshRuns runs(kLayersModel);
   const std::pair<std::vector<std::string>, const char*> refused[] = {
-      {{"--memory-limit=1GiB"}, "stages are not run under a limit of memory yet"},
+      {{"--memory-limit=1kB"}, "more than the limit of 1000 bytes"},
       {{"--mesh=data=2,stage=4"}, "the mesh has another axis before theirs"}};
   for (const auto& [options, reason] : refused) {
     CAPTURE(reason);
