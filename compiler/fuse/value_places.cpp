@@ -5,6 +5,7 @@
 
 #include "compiler/fuse/drawn_parts.h"
 #include "compiler/fuse/kernel_cache.h"
+#include "compiler/fuse/ordered_kernels.h"
 
 namespace einc {
 namespace {
@@ -23,10 +24,30 @@ ValuePlaces::ValuePlaces(const BoundGraph& graph, const std::vector<NodeId>& roo
   for (NodeId id : roots) is_root_[id.index] = true;
   for (NodeId id : graph.read_whole()) is_root_[id.index] = true;
   taken_in_parts_ = find_taken_in_parts(graph, is_root_);
+  find_scattered();
   find_free();
   find_readers();
   for (uint32_t i = 0; i < graph_.graph.size(); ++i)
     in_memory_[i] = is_computed(NodeId{i}) && kind_of(graph_.graph.nodes[i].op) != OpKind::view && !free_[i] && !made_where_read_[i];
+}
+
+// A row that is gathered for a sum by index alone, as a message is that goes along an edge: the sum takes each element once.
+void ValuePlaces::find_scattered() {
+  scattered_.assign(graph_.graph.size(), false);
+  std::vector<bool> seen(graph_.graph.size(), false);
+  for (uint32_t i = 0; i < graph_.graph.size(); ++i) {
+    if (!graph_.live[i]) continue;
+    const Node& node = graph_.graph.nodes[i];
+    const bool sums = (node.op == Op::scatter_add || node.op == Op::scatter_max || node.op == Op::scatter_min) &&
+                      is_ordered(graph_, NodeId{i}) && node.type.rank() > 1;
+    for (size_t k = 0; k < node.operands.size(); ++k) {
+      const NodeId x = node.operands[k];
+      const bool alone = !seen[x.index] && !is_root_[x.index] && graph_.is_late(x) == graph_.is_late(NodeId{i}) &&
+                         graph_.is_pulled(x) == graph_.is_pulled(NodeId{i});
+      scattered_[x.index] = sums && k == 0 && alone && graph_[x].op == Op::gather;
+      seen[x.index] = true;
+    }
+  }
 }
 
 void ValuePlaces::find_free() {
@@ -42,7 +63,8 @@ void ValuePlaces::find_free_but_tables() {
     const bool simple =
         node.op == Op::constant || node.op == Op::iota || node.op == Op::map || node.op == Op::cast || kind_of(node.op) == OpKind::view;
     free_[i] = simple && !tables_[i] && std::all_of(node.operands.begin(), node.operands.end(), [&](NodeId x) { return free_[x.index]; });
-    const bool asked = (!graph_.where_read.empty() && graph_.where_read[i]) || is_dry_element(NodeId{i}) || taken_in_parts_[i];
+    const bool asked =
+        (!graph_.where_read.empty() && graph_.where_read[i]) || is_dry_element(NodeId{i}) || taken_in_parts_[i] || scattered_[i];
     made_where_read_[i] = !free_[i] && (asked || is_cheap(NodeId{i}));
   }
 }

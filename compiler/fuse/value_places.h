@@ -72,6 +72,7 @@ class ValuePlaces {
     walk(walk, id);
   }
 
+  void find_scattered();
   // Values made of constants and loop indices alone.
   void find_free();
   void find_free_but_tables();
@@ -89,6 +90,7 @@ class ValuePlaces {
   const BoundGraph& graph_;
   std::vector<bool> is_root_, tables_, free_, made_where_read_, in_memory_;
   std::vector<bool> taken_in_parts_;  // draws of which each reader takes a part
+  std::vector<bool> scattered_;       // gathers that a sum by index alone reads
   ReaderLists readers_;
 };
 

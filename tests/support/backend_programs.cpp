@@ -144,6 +144,24 @@ output count = segment_sum(1, at % nodes, nodes)
 output slope = grad(sum(segment_max(v, at % nodes, nodes)^2), v)
 )";
   compare("segments", compile_text(segments), {}, backend, ways);
+  // Rows that a sum by index gathers itself: alone, beside another reader of them, and of what the sum is added to.
+  const char* messages = R"(
+dim edges = 900, nodes = 40, width = 5
+param h: [nodes width] ~ normal(std = 1)
+param other: [nodes width] ~ normal(std = 1)
+input sender: i32[edges]
+input receiver: i32[edges]
+from = sender % nodes
+to = receiver % nodes
+heard = h + segment_mean(h[nodes = from], to, nodes)
+shown = other[nodes = from]
+output both = shown
+output all = segment_mean(shown, to, nodes)
+output most = segment_max(other[nodes = to], from, nodes)
+loss = mean(heard^2) + mean(segment_mean(heard[nodes = to], from, nodes)^2)
+minimize loss using sgd(lr = 0.1)
+)";
+  compare("messages", compile_text(messages), {}, backend, ways);
 }
 
 // Lines so long that they are merged, with ties and NaNs; of sizes that no power of 2 is near.

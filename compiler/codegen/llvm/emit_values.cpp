@@ -458,7 +458,9 @@ Register ValueEmitter::checked(const Scalar& v) {
       if (x->getType()->isVectorTy()) held = b_.CreateExtractElement(x, first);
     }
     auto* type = llvm::FunctionType::get(b_.getVoidTy(), {b_.getPtrTy(), b_.getInt32Ty(), b_.getInt64Ty(), b_.getInt64Ty()}, false);
-    b_.CreateCall(module_.getOrInsertFunction(kIndexFaultSymbol, type), {function_->getArg(0), b_.getInt32(v.slot), place, held});
+    // Cold: what lies in registers around it is stored where it is called, not in each iteration before.
+    b_.CreateCall(module_.getOrInsertFunction(kIndexFaultSymbol, type), {function_->getArg(0), b_.getInt32(v.slot), place, held})
+        ->addFnAttr(llvm::Attribute::Cold);
   });
   return b_.CreateSelect(bad, integer(with_lanes_of(b_.getInt64Ty(), bad->getType()), divides ? 1 : 0), splat(b_, x, lanes));
 }
