@@ -41,6 +41,7 @@ struct Device {
   double bandwidth = 0;                         // bytes per second
   double cache_bytes = 0, cache_bandwidth = 0;  // of the last cache; 0: unknown, and taken to hold nothing, or to be no limit
   double launch_s = 0;                          // from one kernel's end to the next one's first work
+  double small_launch_s = 0;                    // of a processor, that one thread takes for a launch at once; 0: not measured
   // Of a GPU: its processors' clock at the stated peaks, in Hz, and the share of it that is kept while they compute for hours; the share of
   // the stated rates that a library's best products reach, of 16 bits and more and of 8 (`sustained_fp8`), that long copies reach, and that
   // warps reach which multiply by themselves. 1: all of it, as where rates are measured ones.

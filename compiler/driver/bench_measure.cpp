@@ -164,7 +164,7 @@ void measure_cpu(const Graph& graph, const Bindings& dims, BenchResult& result) 
   result.compile_seconds = now() - before;
   const auto pool = std::make_shared<ThreadPool>(options.threads);
   options.progress("measuring the machine", 0, 0);
-  result.peak = measure_peak(*pool);
+  result.peak = measure_machine(*pool);
   options.progress("the first step", 0, 0);
   forget_high_water();
   result.memory.before = resident_bytes();
@@ -179,7 +179,7 @@ void measure_cpu(const Graph& graph, const Bindings& dims, BenchResult& result) 
   result.memory.planned = cpu.program().memory_bytes + options.threads * cpu.program().scratch_bytes;
   result.memory.high_water = high_water_bytes();
   // Once more: what else runs here for half a second would pass for a slow machine, and a step for more than 100 % of it.
-  result.peak = best_of(result.peak, measure_peak(*pool));
+  result.peak = best_of(result.peak, measure_machine(*pool));
   const Device device = device_of(result.peak, options.threads);
   launches.predicted = predicted_times(cpu.lowered(), {&device, native_processor()});
   result.lower_bound = lower_bound_seconds(cpu.lowered(), device);

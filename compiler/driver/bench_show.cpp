@@ -88,6 +88,7 @@ std::string bench_json(const std::string& model, const BenchResult& r) {
   json["machine"] = {
       {"cache_bytes_per_s", r.peak.cache > 0 ? nlohmann::ordered_json(r.peak.cache) : nlohmann::ordered_json(nullptr)},
       {"launch_s", r.peak.launch > 0 ? nlohmann::ordered_json(r.peak.launch) : nlohmann::ordered_json(nullptr)},
+      {"small_launch_s", r.peak.small_launch > 0 ? nlohmann::ordered_json(r.peak.small_launch) : nlohmann::ordered_json(nullptr)},
       {"gpu", r.gpu.empty() ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(r.gpu)},
       {"f32_flops", r.peak.flops},
       {"bf16_flops", r.peak.bf16_flops > 0 ? nlohmann::ordered_json(r.peak.bf16_flops) : nlohmann::ordered_json(nullptr)},

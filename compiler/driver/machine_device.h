@@ -8,6 +8,9 @@
 
 namespace einc {
 
+// The peaks of the pool's threads, and what a program takes besides: about 0.5 s.
+CpuPeak measure_machine(ThreadPool& pool);
+
 // What was measured of so many threads, under the name "here".
 Device device_of(const CpuPeak& peak, int threads);
 

@@ -23,8 +23,8 @@ namespace {
 // (exp) to 101 (softplus), six calls deep in one kernel, by `einc bench` on one thread of a Zen 5 with AVX-512.
 constexpr double kTranscendental = 60;
 
-// Seconds of a launch so small that one thread of a processor does it at once: its arguments and the call. 8 ns a launch of deep_linear's
-// step, whose kernels do next to nothing (Zen 5).
+// Seconds of a launch so small that one thread of a processor does it at once, where the machine's own is not measured: 8 ns a launch of
+// deep_linear's step, whose kernels do next to nothing (Zen 5).
 constexpr double kSmallLaunchSeconds = 8e-9;
 
 // Multiply-adds are two FLOPs of the sheet's peak; an elementwise op is one instruction, too.
@@ -193,7 +193,7 @@ class Schedule {
           [&](const GraphKernel& k, int64_t times) {
             const Times once = loop_times(k, rates);
             sum.contraction += static_cast<double>(times) * once.contraction;
-            sum.vector += static_cast<double>(times) * (once.vector + kSmallLaunchSeconds);
+            sum.vector += static_cast<double>(times) * (once.vector + small_launch_s());
           },
           kernel.scan->length);
       return sum;
@@ -204,6 +204,8 @@ class Schedule {
     sum.vector = cycles.others / rates.cycles;
     return sum;
   }
+
+  double small_launch_s() const { return device_->small_launch_s > 0 ? device_->small_launch_s : kSmallLaunchSeconds; }
 
   struct Timed {
     double seconds = 0;
@@ -231,7 +233,7 @@ class Schedule {
     // A processor multiplies and does all else in the same units; a GPU has units for products.
     const double compute = on_processor || t.products_alone ? t.contraction + t.vector : std::max(t.contraction, t.vector);
     const double longest = t.by_turns ? compute + t.memory : std::max({compute, t.memory, t.cache});
-    const double start = on_processor && elements_visited(*k.kernel) < kSmallLaunch ? kSmallLaunchSeconds : starts * device_->launch_s;
+    const double start = on_processor && elements_visited(*k.kernel) < kSmallLaunch ? small_launch_s() : starts * device_->launch_s;
     const LaunchBound bound = longest < start                         ? LaunchBound::launch
                               : longest == 0                          ? LaunchBound::none
                               : compute < std::max(t.memory, t.cache) ? (t.memory >= t.cache ? LaunchBound::memory : LaunchBound::cache)

@@ -38,8 +38,8 @@ double bf16_dot_rate(ThreadPool& pool) {
 }
 
 CpuPeak measure_peak(ThreadPool& pool) {
-  CpuPeak peak{multiply_add_rate(pool), bf16_dot_rate(pool), copy_rate(pool),  triad_rate(pool),
-               core_round_trip(pool),   cache_rate(pool),    launch_time(pool)};
+  CpuPeak peak{multiply_add_rate(pool), bf16_dot_rate(pool), copy_rate(pool),   triad_rate(pool),
+               core_round_trip(pool),   cache_rate(pool),    launch_time(pool), 0};
   const double cycles = clock_rate() * pool.size();
   peak.stated_flops = cycles * multiply_add_loop().flops_of_cycle;
   if (peak.bf16_flops > 0) peak.stated_bf16_flops = cycles * bf16_loop()->flops_of_cycle;
@@ -47,9 +47,16 @@ CpuPeak measure_peak(ThreadPool& pool) {
 }
 
 CpuPeak best_of(const CpuPeak& a, const CpuPeak& b) {
-  return {std::max(a.flops, b.flops),   std::max(a.bf16_flops, b.bf16_flops),     std::max(a.copy, b.copy),
-          std::max(a.triad, b.triad),   std::min(a.round_trip, b.round_trip),     std::max(a.cache, b.cache),
-          std::min(a.launch, b.launch), std::max(a.stated_flops, b.stated_flops), std::max(a.stated_bf16_flops, b.stated_bf16_flops)};
+  return {std::max(a.flops, b.flops),
+          std::max(a.bf16_flops, b.bf16_flops),
+          std::max(a.copy, b.copy),
+          std::max(a.triad, b.triad),
+          std::min(a.round_trip, b.round_trip),
+          std::max(a.cache, b.cache),
+          std::min(a.launch, b.launch),
+          std::min(a.small_launch, b.small_launch),
+          std::max(a.stated_flops, b.stated_flops),
+          std::max(a.stated_bf16_flops, b.stated_bf16_flops)};
 }
 
 }  // namespace einc

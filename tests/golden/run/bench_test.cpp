@@ -90,6 +90,10 @@ TEST_CASE("bench: figures that follow from each other do, and FLOPs and memory a
       for (const char* peak : {"f32_flops", "copy_bytes", "triad_bytes", "cache_bytes_per_s"})
         CHECK(bench["machine"][peak].get<double>() > 1e8);
       CHECK(bench["machine"]["launch_s"].get<double>() < 1e-3);
+      const double small = bench["machine"]["small_launch_s"];
+      CHECK(small > 1e-9);
+      CHECK(small < 1e-5);
+      for (const Json& kernel : bench["kernels"]) CHECK(kernel["predicted_s"].get<double>() >= small);
       double predicted = 0;
       for (const Json& kernel : bench["kernels"]) predicted += kernel["predicted_s"].get<double>();
       CHECK(bench["predicted_s"].get<double>() == near_seconds(predicted));
