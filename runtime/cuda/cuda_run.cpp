@@ -122,8 +122,7 @@ void CudaRun::enqueue_agreement(uint32_t launches) {
 
 NonFinite CudaRun::fault(uint32_t launches) {
   NonFinite fault = NonFinite::nothing;
-  for (CudaExecutor& executor : executors_)
-    if (fault == NonFinite::nothing) fault = executor.fault_before(launches);
+  for (CudaExecutor& executor : executors_) fault = earlier(fault, executor.fault_before(launches));
   return fault;
 }
 

@@ -73,26 +73,45 @@ TEST_CASE("mesh: what is not finite on one device is stored on none") {
   }
 }
 
+namespace {
+
 // Of its own parts the first device finds a moment, the last one a gradient.
-TEST_CASE("mesh: of what devices find that is told which the whole program finds first") {
-  const Graph graph = graph_of(std::string(kSplit) +
-                               "input x: f32[n=9]\nparam w: [n] ~ ones\nloss = sum(sqrt(w) * x)\n"
-                               "minimize loss using momentum(lr = 0.1)\n");
-  const auto program = compile_for_mesh(graph, {}, RunMode::training);
+constexpr const char* kSeveralFaults =
+    "mesh data = 3\nshard n over data\ninput x: f32[n=9]\nparam w: [n] ~ ones\nloss = sum(sqrt(w) * x)\n"
+    "minimize loss using momentum(lr = 0.1)\n";
+std::pair<ProgramData, ProgramData> faulty_and_good(const Graph& graph) {
   ProgramData good = data_for(graph, {});
   for (double& w : good.params.begin()->second.reals) w = 1;
   ProgramData faulty = good;
   faulty.params.begin()->second.reals.back() = 0;
   faulty.states.begin()->second.reals.front() = std::nan("");
+  return {faulty, good};
+}
+
+}  // namespace
+
+TEST_CASE("mesh: of what devices find that is told which the whole program finds first") {
+  const Graph graph = graph_of(kSeveralFaults);
+  const auto program = compile_for_mesh(graph, {}, RunMode::training);
+  const auto [faulty, good] = faulty_and_good(graph);
   for (const int processes : {1, 3}) {
     ThreadTransport transport(processes);
-    transport.run([&](const EincTransport& end) {
+    transport.run([&, &bad = faulty, &well = good](const EincTransport& end) {
       const MeshProgram own(program->info, program->mesh(), program->parts(), &end);
-      const Ended made = ended(own, faulty, good);
+      const Ended made = ended(own, bad, well);
       CHECK(made.fault == NonFinite::gradient);
       CHECK(made.nothing_stored);
     });
   }
+}
+
+TEST_CASE("mesh on a GPU: of what devices find that is told which the whole program finds first") {
+  const Graph graph = graph_of(kSeveralFaults);
+  const auto program = compile_for_gpus(graph, {}, RunMode::training);
+  const auto [faulty, good] = faulty_and_good(graph);
+  const Ended made = ended(*program, faulty, good);
+  CHECK(made.fault == NonFinite::gradient);
+  CHECK(made.nothing_stored);
 }
 
 // From the third run on a GPU plays what it has captured.
