@@ -185,7 +185,11 @@ class Schedule {
   // By the loops and tiles of the kernel's own plan. The tiles of attention are taken to be at their peak.
   Times loop_times(const GraphKernel& made, const Rates& rates) const {
     const Kernel& kernel = *made.kernel;
-    if (kernel.attention) return unit_times(work_of(kernel), rates);
+    if (kernel.attention) {
+      Rates own = rates;  // narrow operands become f32, but on matrix tiles
+      if (!made.loops->attention->has_matrix_tiles()) own.matrix = std::min(own.matrix, device_->f32);
+      return unit_times(work_of(kernel), own);
+    }
     Times sum;
     if (kernel.scan) {
       for_each_launch(

@@ -193,6 +193,35 @@ TEST_CASE("on a GPU what an epilogue does is no launch, and launches that run to
   CHECK(single.schedule.size() == together.schedule.size());
 }
 
+// Dot instructions of bf16 are a product's alone.
+TEST_CASE("on a processor attention of bf16 is multiplied in f32 but on matrix tiles") {
+  const Compilation c = compile_text("attention.ein", R"(
+precision bf16
+input q: f32[batch=4 heads=4 rows=256 head=64]
+input k: f32[batch heads keys=256 head]
+input v: f32[batch heads keys head]
+scores = einsum(q, k, "batch heads rows head, batch heads keys head -> batch heads rows keys") / sqrt(head)
+output y = einsum(softmax(scores, keys), v, "batch heads rows keys, batch heads keys head -> batch heads rows head")
+)",
+                                     {});
+  REQUIRE(c.graph.has_value());
+  const auto seconds_on = [&](bool tiles) {
+    Processor processor;
+    processor.vector_bits = 512, processor.vector_registers = 32, processor.bf16_pairs = true, processor.matrix_tiles = tiles;
+    ReportOptions options;
+    options.device = *find_device("cpu");
+    options.device->bf16 = 4 * options.device->f32;
+    options.plan = plan_for_processor(processor);
+    const Report report = build_report(*c.graph, options);
+    for (const LaunchReport& launch : report.schedule)
+      if (launch.kind == "attention") return *launch.time_s * options.device->f32 / static_cast<double>(launch.traffic.work.contraction);
+    return 0.0;
+  };
+  CHECK(seconds_on(false) >= 1);
+  CHECK(seconds_on(true) >= 0.25);
+  CHECK(seconds_on(true) == doctest::Approx(seconds_on(false) - 0.75).epsilon(0.01));
+}
+
 TEST_CASE("on a GPU attention multiplies and does the rest by turns") {
   for (const int head : {32, 64}) {
     // 16 x 12 heads, 512 rows against all 512 keys.
