@@ -46,7 +46,7 @@ struct CudaParts {
     StagedPlan staged = einc::plan_stages(
         *graphs.parts[part], part, info, graphs.dims,
         [&](size_t stage, size_t round, const Localized& local, const DeviceProgram& program, const Bindings& dims) {
-          const StageLimit* limit = round == kRoundOfMicrobatches && !limits.empty() && limits[stage] ? &*limits[stage] : nullptr;
+          const StageLimit* limit = limit_of(limits, stage, round);
           CudaOptions own = options;
           if (limit != nullptr) own.scheduling.memory_limit = limit->limit;
           const auto bytes = [&](const DevicePlan& planned, const RoundWork& work) { return limit->bytes(planned, work); };

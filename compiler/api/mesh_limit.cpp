@@ -40,6 +40,10 @@ void plan_within(const MemoryLimit& limit, PerPart<PartBytes> parts, int64_t byt
   }
 }
 
+const StageLimit* limit_of(const StageLimits& limits, size_t stage, size_t round) {
+  return round == kRoundOfMicrobatches && !limits.empty() && limits[stage] ? &*limits[stage] : nullptr;
+}
+
 StageLimits stage_limits(const MemoryLimit& limit, const MeshShape& mesh, const PerPart<MeshPlan>& parts, Part part, int64_t processes,
                          const std::function<int64_t(int64_t rank)>& bytes_of, const WorkOfRound& work) {
   const PipelinePlan& pipeline = *parts[part]->pipeline;

@@ -40,6 +40,8 @@ struct StageLimit {
 };
 // By stage; none: it may stay as it is.
 using StageLimits = std::vector<std::optional<StageLimit>>;
+// That of a stage's round; null: none.
+const StageLimit* limit_of(const StageLimits& limits, size_t stage, size_t round);
 
 // `parts` as they are, whose plans are pipelines'; `part` is one that trains. `bytes_of`: what a process of so many takes in all.
 StageLimits stage_limits(const MemoryLimit& limit, const MeshShape& mesh, const PerPart<MeshPlan>& parts, Part part, int64_t processes,

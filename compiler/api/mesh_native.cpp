@@ -46,16 +46,16 @@ struct NativeParts {
   // `limits`: none: all as it is.
   void plan_stages(Part part, const CpuOptions& options, const StageLimits& limits) {
     lowered[part].emplace();
-    StagedPlan staged = einc::plan_stages(
-        *graphs.parts[part], part, info, graphs.dims,
-        [&](size_t stage, size_t round, const Localized& local, const DeviceProgram& program, const Bindings& dims) {
-          const StageLimit* limit = round == kRoundOfMicrobatches && !limits.empty() && limits[stage] ? &*limits[stage] : nullptr;
-          CpuOptions own = options;
-          if (limit != nullptr) own.scheduling.memory_limit = limit->limit;
-          return compiled(
-              part, own, [&](const DevicePlan& planned, const RoundWork& work) { return limit->bytes(planned, work); }, local, program,
-              dims);
-        });
+    StagedPlan staged =
+        einc::plan_stages(*graphs.parts[part], part, info, graphs.dims,
+                          [&](size_t stage, size_t round, const Localized& local, const DeviceProgram& program, const Bindings& dims) {
+                            const StageLimit* limit = limit_of(limits, stage, round);
+                            CpuOptions own = options;
+                            if (limit != nullptr) own.scheduling.memory_limit = limit->limit;
+                            return compiled(
+                                part, own, [&](const DevicePlan& planned, const RoundWork& work) { return limit->bytes(planned, work); },
+                                local, program, dims);
+                          });
     plans[part] = std::move(staged.whole), pipelines[part] = std::move(staged.pipeline);
   }
 

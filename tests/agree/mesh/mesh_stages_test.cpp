@@ -54,14 +54,28 @@ int64_t sent_between_stages(const MeshRun& run) {
   return bytes;
 }
 
+// All that a step changes is stored by its last rounds, where the old values lie.
+void check_places(const MeshProgram& program) {
+  const MeshPlan& plan = *program.parts()[Part::training];
+  CHECK(plan.in_place);
+  CHECK(plan.updates.size() >= 2 * program.info.params.size());
+  CHECK(in_places_of_their_own(plan) == 0);
+  for (const PipelineStage& stage : plan.pipeline->stages)
+    for (const StageRound& round : stage.rounds) {
+      CHECK((round.plan.updates.empty() || &round == &stage.rounds.back()));
+      CHECK(round.plan.code.compute.program.copies.empty());
+    }
+}
+
 }  // namespace
 
-TEST_CASE("mesh stages: examples give what they give whole") {
+TEST_CASE("mesh stages: examples give what they give whole, and store it where the old values lie") {
   for (const MeshExample& example : sampled(kStaged, 2)) {
     INFO(text_of(example));
     const Graph graph = *compiled(example, Roots::step).graph;
     const Bindings dims = dims_of(example.dims);
     const auto program = compile_for_mesh(graph, dims, RunMode::training);
+    check_places(*program);
     const ProgramData data = data_for(graph, dims);
     const MeshRun run = one_run(*program, data);
     REQUIRE(run.fault == NonFinite::nothing);

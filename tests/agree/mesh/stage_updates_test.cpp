@@ -8,10 +8,8 @@
 
 #include "runtime/mesh/pipeline_plan.h"
 #include "tests/agree/mesh/mesh_run.h"
-#include "tests/agree/mesh/staged_examples.h"
 #include "tests/support/random_check.h"
 #include "tests/support/run_cuda.h"
-#include "tests/support/sample.h"
 #include "tests/support/thread_transport.h"
 
 using namespace einc;
@@ -70,22 +68,6 @@ std::vector<Ended> ends_of(const MeshProgram& program, int processes, const Prog
 }
 
 }  // namespace
-
-TEST_CASE("mesh stages: new values lie where the old ones do") {
-  for (const MeshExample& example : sampled(kStaged, 2)) {
-    INFO(text_of(example));
-    const auto program = compile_for_mesh(*compiled(example, Roots::step).graph, dims_of(example.dims), RunMode::training);
-    const MeshPlan& plan = *program->parts()[Part::training];
-    CHECK(plan.in_place);
-    CHECK(plan.updates.size() >= 2 * program->info.params.size());
-    CHECK(in_places_of_their_own(plan) == 0);
-    for (const PipelineStage& stage : plan.pipeline->stages)
-      for (const StageRound& round : stage.rounds) {
-        CHECK((round.plan.updates.empty() || &round == &stage.rounds.back()));
-        CHECK(round.plan.code.compute.program.copies.empty());
-      }
-  }
-}
 
 TEST_CASE("mesh stages: what is not finite in one stage is stored in none") {
   for (const char* const optimizer : kOptimizers) {
