@@ -38,6 +38,7 @@ struct CudaParts {
   // `limits`: none: all as it is.
   void plan_stages(Part part, const CudaOptions& options, const StageLimits& limits) {
     CudaMeshPart& made = parts[part].emplace();
+    // Rounds that have nothing to do are not compiled, but have a place, too.
     const auto place = [&](size_t stage, size_t round) -> CudaExecutable& {
       if (made.stages.size() <= stage) made.stages.resize(stage + 1);
       if (made.stages[stage].size() <= round) made.stages[stage].resize(round + 1);
@@ -83,29 +84,6 @@ struct CudaParts {
     for (int64_t first = 0; first < mesh.devices(); first += held) most = std::max(most, gpu_bytes_of(mesh, plans, parts, first, held));
     return most;
   }
-
-  void plan_all(const CudaOptions& options, const std::optional<MemoryLimit>& limit, int64_t held) {
-    PerPart<PartBytes> bytes;
-    for (size_t p = 0; p < kParts; ++p)
-      if (const Part part = static_cast<Part>(p); graphs.parts[part]) bytes[part] = plan(part, options, {});
-    if (!limit) return;
-    plan_within(*limit, bytes, most_bytes(held), held, [&](Part part, const MemoryLimit& own, const CountPart& count) {
-      CudaOptions limited = options;
-      limited.scheduling.memory_limit = own;
-      return plan(part, limited, count);
-    });
-  }
-
-  void plan_pipelines(const CudaOptions& options, const std::optional<MemoryLimit>& limit, int64_t held) {
-    for (size_t p = 0; p < kParts; ++p)
-      if (const Part part = static_cast<Part>(p); graphs.parts[part]) plan_stages(part, options, {});
-    for (const Part part : {Part::accumulation, Part::training}) {
-      if (!limit || !graphs.parts[part]) continue;
-      const auto bytes_of = [&](int64_t rank) { return gpu_bytes_of(mesh, plans, parts, rank * held, held); };
-      const auto work = [&](Part of, size_t stage, size_t round) { return work_of(of, stage, round); };
-      plan_stages(part, options, stage_limits(*limit, mesh, plans, part, mesh.devices() / held, bytes_of, work));
-    }
-  }
 };
 
 }  // namespace
@@ -125,9 +103,19 @@ std::shared_ptr<const CudaMeshProgram> cuda_mesh_program(const ProgramGraphs& gr
   CudaParts planner{graphs, info, mesh};
   const int64_t held = mesh.devices() / (transport == nullptr ? 1 : transport->size);
   if (has_stages(graphs))
-    planner.plan_pipelines(options, limit, held);
+    plan_pipelines(graphs, limit, [&](Part part, const StageLimits& limits) { planner.plan_stages(part, options, limits); },
+                   {mesh, planner.plans, mesh.devices() / held,
+                    [&](int64_t rank) { return gpu_bytes_of(mesh, planner.plans, planner.parts, rank * held, held); },
+                    [&](Part part, size_t stage, size_t round) { return planner.work_of(part, stage, round); }});
   else
-    planner.plan_all(options, limit, held);
+    plan_parts(
+        graphs, limit, held,
+        [&](Part part, const std::optional<MemoryLimit>& own, const CountPart& count) {
+          CudaOptions limited = options;
+          limited.scheduling.memory_limit = own;
+          return planner.plan(part, limited, count);
+        },
+        [&] { return planner.most_bytes(held); });
   auto kept = std::make_shared<ProgramGraphs>();
   kept->parts = graphs.parts;
   kept->dims = graphs.dims;

@@ -87,34 +87,6 @@ struct NativeParts {
   }
 };
 
-void plan_parts(NativeParts& planner, const CpuOptions& options, const std::optional<MemoryLimit>& limit, const MeshShape& mesh,
-                const EincTransport* transport) {
-  PerPart<PartBytes> bytes;
-  for (size_t p = 0; p < kParts; ++p)
-    if (const Part part = static_cast<Part>(p); planner.graphs.parts[part]) bytes[part] = planner.plan(part, options, {});
-  if (!limit) return;
-  const MeshProgram as_is(planner.info, mesh, planner.plans, transport);
-  plan_within(*limit, bytes, as_is.most_planned_bytes(limit->threads), as_is.held(),
-              [&](Part part, const MemoryLimit& own, const CountPart& count) {
-                CpuOptions limited = options;
-                limited.scheduling.memory_limit = own;
-                return planner.plan(part, limited, count);
-              });
-}
-
-void plan_pipelines(NativeParts& planner, const CpuOptions& options, const std::optional<MemoryLimit>& limit, const MeshShape& mesh,
-                    const EincTransport* transport) {
-  for (size_t p = 0; p < kParts; ++p)
-    if (const Part part = static_cast<Part>(p); planner.graphs.parts[part]) planner.plan_stages(part, options, {});
-  for (const Part part : {Part::accumulation, Part::training}) {
-    if (!limit || !planner.graphs.parts[part]) continue;
-    const MeshProgram as_is(planner.info, mesh, planner.plans, transport);
-    const auto bytes_of = [&](int64_t rank) { return as_is.bytes_of(limit->threads, rank); };
-    const auto work = [&](Part of, size_t stage, size_t round) { return planner.work_of(of, stage, round); };
-    planner.plan_stages(part, options, stage_limits(*limit, mesh, planner.plans, part, mesh.devices() / as_is.held(), bytes_of, work));
-  }
-}
-
 }  // namespace
 
 std::shared_ptr<const MeshProgram> mesh_program(const ProgramGraphs& graphs, const std::filesystem::path& cache_folder,
@@ -126,10 +98,21 @@ std::shared_ptr<const MeshProgram> mesh_program(const ProgramGraphs& graphs, con
   options.scheduling.memory_limit.reset();
   NativeParts planner{graphs, info, limit ? limit->threads : 1};
   const MeshShape mesh = mesh_shape(graphs);
+  const auto as_planned = [&] { return MeshProgram(info, mesh, planner.plans, transport); };
+  const int processes = transport == nullptr ? 1 : transport->size;
   if (has_stages(graphs))
-    plan_pipelines(planner, options, limit, mesh, transport);
+    plan_pipelines(graphs, limit, [&](Part part, const StageLimits& limits) { planner.plan_stages(part, options, limits); },
+                   {mesh, planner.plans, processes, [&](int64_t rank) { return as_planned().bytes_of(planner.threads, rank); },
+                    [&](Part part, size_t stage, size_t round) { return planner.work_of(part, stage, round); }});
   else
-    plan_parts(planner, options, limit, mesh, transport);
+    plan_parts(
+        graphs, limit, mesh.devices() / processes,
+        [&](Part part, const std::optional<MemoryLimit>& own, const CountPart& count) {
+          CpuOptions limited = options;
+          limited.scheduling.memory_limit = own;
+          return planner.plan(part, limited, count);
+        },
+        [&] { return as_planned().most_planned_bytes(planner.threads); });
   FileCache cache(cache_folder);
   std::vector<NativeCode> code;
   for (size_t p = 0; p < kParts; ++p)

@@ -45,7 +45,7 @@ class StagePlanner {
     for (int s = 0; s < places_.stages; ++s)
       for (int r = 0; r < places_.rounds; ++r) sources(s, r);
     results();
-    plan_.in_place = cut_.in_place;
+    plan_.in_place = program(0, places_.rounds - 1).local.stores == DeviceUpdates::in_place;
     plan_.pipeline = pipeline_;
     return {std::move(plan_), pipeline_};
   }
@@ -113,9 +113,7 @@ class StagePlanner {
   // What goes up is made before anything is waited for that comes back for it.
   void check_order(int s) {
     const MeshPlan& each = plan(s, kMicrobatchRound);
-    uint32_t launches = 0;
-    for (size_t i = 0; i < stage(s).backward; ++i)
-      if (each.steps[i].act == DeviceAct::compute) launches = each.steps[i].last;
+    const uint32_t launches = launches_before(each, stage(s).backward);
     const auto is_behind = [&](uint32_t value) {
       for (size_t i = stage(s).backward; i < each.steps.size(); ++i)
         if (each.steps[i].act == DeviceAct::wait && each.collectives[each.steps[i].index].to == value) return true;

@@ -310,6 +310,7 @@ class KernelFormer::Former {
     return {};
   }
 
+  // The verdict is a check as well: a number that it follows from, made in a kernel that stores, would have that run before.
   bool comes_before_checks(uint32_t group) const {
     const auto precedes = [&](NodeId check) {
       const uint32_t other = check.valid() ? group_of_[check.index] : kNoGroup;

@@ -31,7 +31,9 @@ ValuePlaces::ValuePlaces(const BoundGraph& graph, const std::vector<NodeId>& roo
     in_memory_[i] = is_computed(NodeId{i}) && kind_of(graph_.graph.nodes[i].op) != OpKind::view && !free_[i] && !made_where_read_[i];
 }
 
-// A row that is gathered for a sum by index alone, as a message is that goes along an edge: the sum takes each element once.
+// A row that is gathered for a sum by index alone, as a message is that goes along an edge: the sum takes each element once, so that it
+// need not lie in memory, from which threads that divide other loops than those that made it would fetch it out of one another's caches.
+// Sums of single numbers go over all positions in order, on one thread: what they gather is made beside them, by all.
 void ValuePlaces::find_scattered() {
   scattered_.assign(graph_.graph.size(), false);
   std::vector<bool> seen(graph_.graph.size(), false);

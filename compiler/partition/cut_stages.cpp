@@ -32,7 +32,9 @@ class StageCutter {
     g.name = in_.name, g.dims = in_.dims, g.mesh = in_.mesh, g.policy = in_.policy;
     g.loops = in_.loops, g.loop_contexts = in_.loop_contexts, g.chosen_by = in_.chosen_by;
     out_.at.resize(in_.size());
-    if (stores_in_place(local, places) && round == places.rounds - 1) out_.local.stores = DeviceUpdates::in_place;
+    // A program without an update has no round of its own for it.
+    if (local.stores == DeviceUpdates::in_place && places.rounds > kUpdateRound && round == places.rounds - 1)
+      out_.local.stores = DeviceUpdates::in_place;
     out_.local.coordinates.resize(local.coordinates.size());
   }
 
@@ -49,10 +51,6 @@ class StageCutter {
     for (size_t m = 0; m < whole_.coordinates.size(); ++m)
       if (const NodeId id = whole_.coordinates[m]; id.valid()) out_.local.coordinates[m] = out_.at[id.index];
     return std::move(out_);
-  }
-
-  static bool stores_in_place(const Localized& local, const StagePlaces& places) {
-    return local.stores == DeviceUpdates::in_place && places.rounds > kUpdateRound;
   }
 
   // What another program makes is an input.
@@ -128,7 +126,8 @@ class StageCutter {
   DeviceValue new_value(const DeviceValue& of_whole) {
     DeviceValue value = placed(of_whole);
     const Node& node = out_.local.graph[value.node];
-    // What an earlier round makes is looked at, too: a launch stores it.
+    // What an earlier round or another stage makes is looked at, too: it is no declaration's element, which is as it must be, so a launch
+    // stores it, and the guard of the round's updates sees that.
     if (stores() && node.op == Op::input) {
       build_.origin = node.origin, build_.origin.phase = Phase::optimizer;
       value.node = build_.cast(value.node, node.type.dtype);
@@ -252,7 +251,6 @@ Name stage_value_name(NodeId of_whole) { return Name(fmt::format("{}{}", kStageV
 
 StagePrograms cut_stages(const Localized& local, const StagePlaces& places) {
   StagePrograms out;
-  out.in_place = StageCutter::stores_in_place(local, places);
   const std::vector<bool> live = live_nodes(local);
   const std::vector<NodeId> first_alike = first_gathers(local.graph, places);
   std::vector<std::pair<NodeId, StageSend>> taken;  // by what takes them

@@ -41,15 +41,13 @@ struct StageProgram {
 struct StagePrograms {
   std::vector<std::vector<StageProgram>> stages;  // by stage and round (place_stages.h)
   std::vector<StageSend> sends;                   // between stages, in the order of the values
-  // The last round stores what params and states take, behind the place where all stages agree that it is finite. Else values lie beside
-  // the old ones.
-  bool in_place = false;
 };
 
 // The name of the input that is another program's value, and of the output there.
 Name stage_value_name(NodeId of_whole);
 
 // `places`: of local.graph.
+// Where `local` stores in place, so do the last rounds, behind the place where all stages agree that all is finite.
 StagePrograms cut_stages(const Localized& local, const StagePlaces& places);
 
 }  // namespace einc

@@ -69,7 +69,8 @@ MeshStep device_step(const Localized& local, const Bindings& given, const PlanSt
   const PlannedStep step = plan(program.graph, given, mode_of(local.stores), [&](const FormedView& formed, const BesidePlan& besides) {
     if (!held) return int64_t{0};
     const DevicePlan as_formed = plan_device(local, program, dims, formed, besides.places);
-    return std::max(result.process, held->process) + as_formed.bytes(working(formed, besides), *held);
+    return std::max(result.process, held->process) +
+           held->with(as_formed.values.bytes, working(formed, besides), as_formed.kept_of_microbatch());
   });
   const DevicePlan planned = plan_device(local, program, dims, step.formed->view(), step.besides.places);
   result.values = planned.values.bytes;

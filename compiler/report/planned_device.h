@@ -34,6 +34,11 @@ struct HeldBesides {
   int64_t values = 0, working = 0;  // of other rounds: of all, the most
   int64_t process = 0;              // of what the process takes, at least
   int64_t further = 0;              // microbatches
+
+  // All but the process, beside a plan with so much for values and launches, and for what it keeps of each microbatch.
+  int64_t with(int64_t of_values, int64_t of_launches, int64_t kept) const {
+    return of_values + values + std::max(of_launches, working) + further * kept;
+  }
 };
 
 struct DevicePlan {
@@ -46,10 +51,7 @@ struct DevicePlan {
   int64_t kept = 0;
   std::array<int64_t, kPhases> in_use{};  // of the memory that launches work in, the most in use, by phase
 
-  // Of a device whose launches work in so much.
-  int64_t bytes(int64_t working, const HeldBesides& held) const {
-    return values.bytes + held.values + std::max(working, held.working) + held.further * (values.kept + kept);
-  }
+  int64_t kept_of_microbatch() const { return values.kept + kept; }
 };
 
 // `formed`: of the program's graph, or of one alike. `dims`: values for all. `places`: BesidePlan's.

@@ -100,7 +100,7 @@ void CudaDevices::enqueue(size_t first, Segment& segment) {
     if (marks_) marks_->begin(machine_->compute->get());
     run_.enqueue_begin();
     run_.enqueue_snapshots();
-  } else if (marks_) {
+  } else if (marks_) {  // what stands before may only be played again
     marks_->go_on(segment.marked);
   }
   run_.enqueue_steps(first, segment.end);

@@ -9,16 +9,6 @@
 #include "runtime/cuda/staged_gpu.h"
 
 namespace einc {
-namespace {
-
-uint32_t launches_before(const MeshPlan& plan, size_t step) {
-  uint32_t launches = 0;
-  for (size_t s = 0; s < step; ++s)
-    if (plan.steps[s].act == DeviceAct::compute) launches = plan.steps[s].last;
-  return launches;
-}
-
-}  // namespace
 
 void StagedGpu::cut_out() {
   for (const Stage& s : stages_)
@@ -105,6 +95,7 @@ NonFinite StagedGpu::fault_here() {
   return fault;
 }
 
+// Captured apart: a first step that ends in a fault comes here only with the next one.
 void StagedGpu::enqueue_stores() {
   sent_.resize(sent_before_);
   if (marks_) marks_->go_on(marked_);

@@ -133,7 +133,7 @@ void MeshEngine::give_up() {
 
 NonFinite MeshEngine::agree(NonFinite fault) const {
   if (transport_ == nullptr) return fault;
-  for (const uint64_t other : numbers_of_all(*transport_, static_cast<uint64_t>(fault)))
+  for (const uint8_t other : numbers_of_all(*transport_, static_cast<uint8_t>(fault)))
     fault = earlier(fault, static_cast<NonFinite>(other));
   return fault;
 }

@@ -110,4 +110,12 @@ inline ValuePlace place_of(const MeshPlan& plan, int64_t d, uint32_t value) {
   return {false, d * (plan.bytes - plan.kept) + offset - (offset < plan.lasting ? 0 : plan.kept)};
 }
 
+// Of a plan: so many launches have run when that step comes.
+inline uint32_t launches_before(const MeshPlan& plan, size_t step) {
+  uint32_t launches = 0;
+  for (size_t s = 0; s < step; ++s)
+    if (plan.steps[s].act == DeviceAct::compute) launches = plan.steps[s].last;
+  return launches;
+}
+
 }  // namespace einc

@@ -45,6 +45,7 @@ size_t StagedParts::agreement_of(const MeshPlan& plan) {
   return static_cast<size_t>(std::ranges::find(plan.steps, DeviceAct::agree, &DeviceStep::act) - plan.steps.begin());
 }
 
+// The loss is no number of the last round, so nothing there looks at it.
 NonFinite StagedParts::agree() {
   const bool lost = whole_.loss >= 0 && !std::isfinite(loss_);
   return engine_.agree(lost ? NonFinite::loss : fault_here());

@@ -2,11 +2,13 @@
 // A graph with a mesh, carried out by its devices in this process.
 #pragma once
 #include <functional>
+#include <optional>
 
 #include "compiler/api/mesh_cuda.h"
 #include "compiler/api/mesh_native.h"
 #include "tests/support/agree.h"
 #include "tests/support/mesh_examples.h"
+#include "tests/support/thread_transport.h"
 
 namespace einc {
 
@@ -29,6 +31,19 @@ struct BoundRun {
   std::unique_ptr<Runner> runner;
 };
 BoundRun start_on_mesh(const MeshProgram& program, const ProgramData& data, int threads);
+
+// What each of so many processes, which have the devices in equal blocks, makes of its own program.
+template <class Make>
+auto in_processes(const MeshProgram& program, int processes, Make make) {
+  ThreadTransport transport(processes);
+  std::vector<std::optional<decltype(make(program))>> made(static_cast<size_t>(processes));
+  transport.run([&](const EincTransport& end) {
+    made[static_cast<size_t>(end.rank)] = make(MeshProgram(program.info, program.mesh(), program.parts(), &end));
+  });
+  std::vector<decltype(make(program))> all;
+  for (auto& each : made) all.push_back(std::move(each.value()));
+  return all;
+}
 
 // How a step on faulty data ends, and whether one on good data leaves behind it what it leaves without it, though only what was faulty is
 // written again: what lies on devices is seen by nothing else.

@@ -18,7 +18,6 @@
 #include "tests/agree/mesh/staged_examples.h"
 #include "tests/support/random_check.h"
 #include "tests/support/sample.h"
-#include "tests/support/thread_transport.h"
 
 using namespace einc;
 
@@ -29,13 +28,7 @@ MeshRun one_run(const MeshProgram& program, const ProgramData& data, int threads
 }
 
 std::vector<MeshRun> runs_of(const MeshProgram& program, int processes, const ProgramData& data) {
-  ThreadTransport transport(processes);
-  std::vector<MeshRun> runs(static_cast<size_t>(processes));
-  transport.run([&](const EincTransport& end) {
-    const MeshProgram own(program.info, program.mesh(), program.parts(), &end);
-    runs[static_cast<size_t>(end.rank)] = one_run(own, data);
-  });
-  return runs;
+  return in_processes(program, processes, [&](const MeshProgram& own) { return one_run(own, data); });
 }
 
 // What this process has been given to write, touched or not.

@@ -9,7 +9,6 @@
 #include "compiler/api/verify_mesh.h"
 #include "tests/agree/mesh/mesh_run.h"
 #include "tests/support/random_check.h"
-#include "tests/support/thread_transport.h"
 
 using namespace einc;
 
@@ -59,13 +58,7 @@ TEST_CASE("mesh: what is not finite on one device is stored on none") {
       const Ended alone = ended(*program, data, data_for(graph, {}));
       CHECK(alone.fault == wanted);
       CHECK(alone.nothing_stored);
-      ThreadTransport transport(3);
-      std::vector<Ended> ends(3);
-      transport.run([&](const EincTransport& end) {
-        const MeshProgram own(program->info, program->mesh(), program->parts(), &end);
-        ends[static_cast<size_t>(end.rank)] = ended(own, data, data_for(graph, {}));
-      });
-      for (const Ended& end : ends) {
+      for (const Ended& end : in_processes(*program, 3, [&](const MeshProgram& own) { return ended(own, data, data_for(graph, {})); })) {
         CHECK(end.fault == wanted);
         CHECK(end.nothing_stored);
       }
@@ -93,16 +86,13 @@ std::pair<ProgramData, ProgramData> faulty_and_good(const Graph& graph) {
 TEST_CASE("mesh: of what devices find that is told which the whole program finds first") {
   const Graph graph = graph_of(kSeveralFaults);
   const auto program = compile_for_mesh(graph, {}, RunMode::training);
-  const auto [faulty, good] = faulty_and_good(graph);
-  for (const int processes : {1, 3}) {
-    ThreadTransport transport(processes);
-    transport.run([&, &bad = faulty, &well = good](const EincTransport& end) {
-      const MeshProgram own(program->info, program->mesh(), program->parts(), &end);
-      const Ended made = ended(own, bad, well);
+  const std::pair<ProgramData, ProgramData> rows = faulty_and_good(graph);
+  const ProgramData &faulty = rows.first, &good = rows.second;
+  for (const int processes : {1, 3})
+    for (const Ended& made : in_processes(*program, processes, [&](const MeshProgram& own) { return ended(own, faulty, good); })) {
       CHECK(made.fault == NonFinite::gradient);
       CHECK(made.nothing_stored);
-    });
-  }
+    }
 }
 
 TEST_CASE("mesh on a GPU: of what devices find that is told which the whole program finds first") {
