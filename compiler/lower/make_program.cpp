@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "compiler/lower/assemble_program.h"
+#include "compiler/lower/processor_plan_text.h"
 #include "runtime/base/check.h"
 
 namespace einc {
@@ -44,13 +45,7 @@ class Maker {
 
 }  // namespace
 
-std::string PlannedKernel::text() const {
-  std::string text = to_string(*kernel);
-  const std::vector<bool>& streamed = tiles ? tiles->streamed : plan.streamed;
-  for (size_t b = 0; b < streamed.size(); ++b)
-    if (streamed[b]) text += fmt::format("streams b{}\n", b);
-  return text;
-}
+std::string PlannedKernel::text() const { return to_string(*kernel) + to_string(static_cast<const ProcessorPlan&>(*this)) + '\n'; }
 
 LoweredProgram make_program(const BoundGraph& graph, const KernelList& list, const BufferPlan& plan) {
   Maker maker;

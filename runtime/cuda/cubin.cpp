@@ -6,15 +6,12 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
-#include <exception>
-#include <mutex>
 #include <optional>
 #include <sstream>
-#include <thread>
 
 #include "runtime/base/check.h"
 #include "runtime/base/failure.h"
-#include "runtime/base/start_thread.h"
+#include "runtime/base/on_threads.h"
 #include "runtime/cuda/libraries.h"
 
 namespace einc::cuda {
@@ -153,37 +150,12 @@ std::vector<Cubin> compile_cubins(const std::string& prelude, std::span<const st
                                   int threads) {
   const size_t groups = (texts.size() + kFunctionsPerCubin - 1) / kFunctionsPerCubin;
   std::vector<Cubin> cubins(groups);
-  std::mutex mutex;
-  size_t next = 0;
-  std::exception_ptr failure;
-  const auto work = [&] {
-    for (;;) {
-      size_t group = 0;
-      {
-        const std::lock_guard lock(mutex);
-        if (next == groups || failure) return;
-        group = next++;
-      }
-      try {
-        std::string text = prelude;
-        for (const std::string& function :
-             texts.subspan(group * kFunctionsPerCubin).first(std::min(kFunctionsPerCubin, texts.size() - group * kFunctionsPerCubin)))
-          text += "\n" + function;
-        cubins[group] = compile_cubin(text, arch, cache);
-      } catch (...) {
-        const std::lock_guard lock(mutex);
-        if (!failure) failure = std::current_exception();
-      }
-    }
-  };
-  std::vector<std::thread> others;
-  try {
-    for (size_t t = 1; t < std::min(groups, static_cast<size_t>(std::max(threads, 1))); ++t) others.push_back(start_thread(work));
-  } catch (const RuntimeFailure&) {  // those that there are do all of it
-  }
-  work();
-  for (std::thread& thread : others) thread.join();
-  if (failure) std::rethrow_exception(failure);
+  on_threads(groups, threads, [&](size_t group) {
+    const auto rest = texts.subspan(group * kFunctionsPerCubin);
+    std::string text = prelude;
+    for (const std::string& function : rest.first(std::min(kFunctionsPerCubin, rest.size()))) text += "\n" + function;
+    cubins[group] = compile_cubin(text, arch, cache);
+  });
   return cubins;
 }
 

@@ -43,8 +43,7 @@ inline CpuRun run_compiled(const CudaExecutable& program, const TensorMap& input
 
 // Fused programs among guards too.
 inline CpuRun run_cuda(const Graph& graph, const Bindings& dims, const TensorMap& inputs, const TensorMap& params, const TensorMap& states,
-                       const InterpretOptions& options = {}, Scheduling scheduling = Scheduling::all,
-                       LibraryLimits library = {INT64_MAX}) {
+                       const InterpretOptions& options = {}, Scheduling scheduling = Scheduling::all, LibraryLimits library = {INT64_MAX}) {
   const auto compiled = compile_for_test_gpu(graph, dims, options.mode, scheduling, library);
   return run_compiled(compiled->executable, inputs, params, states, options, !scheduling.leaves_out("fusion"));
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The functions of a lowered program as machine code of this processor, in memory. Code made once is found again in the
-// cache, by the text of its kernels and all else that decides its bytes.
+// The functions of a lowered program as machine code of this processor, in memory. Functions that this process has already are shared;
+// code made once for others is found again in the cache, by the text of its kernels and all else that decides its bytes.
 #pragma once
 #include <memory>
 #include <optional>
@@ -15,8 +15,8 @@
 namespace einc {
 
 struct NativeCode {
-  std::unique_ptr<LoadedCode> code;
-  std::vector<KernelFunction*> functions;  // in the order of the program's functions
+  std::vector<std::shared_ptr<const LoadedCode>> code;  // all that the functions lie in
+  std::vector<KernelFunction*> functions;               // in the order of the program's functions
 };
 
 // What loops and tiles are planned for.
