@@ -107,8 +107,8 @@ std::string attention(const TiledAttention& t) {
 std::string plan_of(const GraphKernel& k) {
   if (k.plan) return to_string(*k.plan, *k.kernel);
   const ProcessorPlan& p = *k.loops;
-  if (p.attention) return attention(*p.attention);
-  return p.tiles ? tiles(*p.tiles) : loops(*k.kernel, p.plan);
+  const std::string text = p.attention ? attention(*p.attention) : p.tiles ? tiles(*p.tiles) : loops(*k.kernel, p.plan);
+  return text + (p.alone ? "  one thread does all of it\n" : "");
 }
 
 std::string described(const Launch& launch) { return launch.label + (launch.location.empty() ? "" : fmt::format(", {}", launch.location)); }

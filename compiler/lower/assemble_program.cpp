@@ -10,7 +10,7 @@
 
 #include "compiler/ir/init_arguments.h"
 #include "compiler/ir/print.h"
-#include "compiler/lower/kernel_work.h"
+#include "compiler/lower/processor_plan.h"
 #include "compiler/lower/scan_schedule.h"
 #include "runtime/base/check.h"
 
@@ -114,7 +114,7 @@ class Assembler {
     for (const Parts& parts : k.parts) launch.buffers[parts.buffer] = buffer_of(parts, k.kernel->buffers[parts.buffer]);
     for (NodeId id : k.streams) launch.streams.push_back(graph_[id].as<RandomAttr>().stream.str());
     for (NodeId id : k.sites) launch.sites.push_back(site(id));
-    launch.work = elements_visited(*k.kernel);
+    if (k.loops) launch.alone = k.loops->alone;
     const Origin& origin = graph_[k.group.members.back()].origin;
     launch.label = launch_label(graph_[k.group.members.back()]);
     const SourceLocation& at = origin.location;

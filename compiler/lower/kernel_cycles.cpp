@@ -3,14 +3,16 @@
 
 #include <algorithm>
 
+#include "compiler/lower/kernel_work.h"
 #include "compiler/lower/loop_cycles.h"
 
 namespace einc {
 namespace {
 
-constexpr double kTransposed = 4;  // of a vector of a panel: its share of a square's shuffles
-constexpr double kTileStart = 10;  // until a tile's first products: addresses, and sums that begin
-constexpr double kLatency = 4;     // until a sum can be added to again
+constexpr double kTransposed = 4;    // of a vector of a panel: its share of a square's shuffles
+constexpr double kTileStart = 10;    // until a tile's first products: addresses, and sums that begin
+constexpr double kSecondCache = 16;  // bytes a cycle from it and to it: copies of 64 kB (Zen 4)
+constexpr double kLatency = 4;       // until a sum can be added to again
 
 // Tiles of `size` along an extent, the last one maybe smaller.
 template <class Cost>
@@ -20,7 +22,8 @@ double over_tiles(int64_t extent, int64_t size, const Cost& cost) {
 
 class TileCycles {
  public:
-  TileCycles(const TiledContraction& tiles, const Processor& processor) : t_(tiles), loops_(tiles.kernel, processor) {}
+  TileCycles(const TiledContraction& tiles, const Processor& processor)
+      : t_(tiles), loops_(tiles.kernel, processor), vector_cycles_(processor.vector_cycles()) {}
 
   double slowdown() const {
     const double m = static_cast<double>(t_.rows()), n = static_cast<double>(t_.columns()), k = static_cast<double>(t_.depths());
@@ -33,7 +36,7 @@ class TileCycles {
     const double cycles = over_tiles(t_.rows(), t_.tile_rows, [&](int64_t rows) {
       return over_tiles(divide_up(t_.columns(), t_.lanes), t_.tile_vectors, [&](int64_t vectors) { return tile(rows, vectors, blocks); });
     });
-    return std::max(1.0, cycles / (m * n * k / (2 * t_.lanes)));
+    return std::max(1.0, cycles / (m * n * k / (2 * t_.lanes) * vector_cycles_));
   }
 
   double others() const {
@@ -50,7 +53,8 @@ class TileCycles {
  private:
   // Two products and two loads a cycle; sums come and go between blocks of depth.
   double tile(int64_t rows, int64_t vectors, double blocks) const {
-    const auto sums = static_cast<double>(rows * vectors), loads = static_cast<double>(rows + vectors);
+    const double sums = static_cast<double>(rows * vectors) * vector_cycles_,
+                 loads = static_cast<double>(rows) + static_cast<double>(vectors) * vector_cycles_;
     return static_cast<double>(t_.depths()) * std::max({sums / 2, loads / 2, kLatency}) + blocks * kTileStart + (blocks - 1) * 1.5 * sums;
   }
 
@@ -65,6 +69,7 @@ class TileCycles {
 
   const TiledContraction& t_;
   LoopCycles loops_;
+  const double vector_cycles_;
 };
 
 double loops_of(const Kernel& kernel, const LoopPlan& plan, const Processor& processor) {
@@ -83,6 +88,20 @@ KernelCycles kernel_cycles(const Kernel& kernel, const ProcessorPlan& plan, cons
   if (!plan.tiles) return {1, loops_of(kernel, plan.plan, processor), false};
   const TileCycles cycles(*plan.tiles, processor);
   return {cycles.slowdown(), cycles.others(), true};
+}
+
+double cycles_of_one_core(const Kernel& kernel, const ProcessorPlan& plan, const Processor& processor) {
+  const KernelWork work = work_of(kernel);
+  const double products = static_cast<double>(work.contraction) / peak_flops_per_cycle(processor);
+  const double moved = static_cast<double>(work.bytes_read + work.bytes_written) / kSecondCache;
+  double cycles = 0;
+  if (plan.attention) {
+    cycles = products;
+  } else {
+    const KernelCycles own = kernel_cycles(kernel, plan, processor);
+    cycles = own.others + (own.in_tiles ? own.slowdown * products : 0);
+  }
+  return std::max(cycles, moved);
 }
 
 }  // namespace einc

@@ -7,6 +7,9 @@
 
 namespace einc {
 
+// That are not worth a second thread: steps of examples take as long for 1024 to 8192 (Zen 4, neighbouring cores).
+inline constexpr double kSmallLaunch = 4096;
+
 struct KernelCycles {
   double slowdown = 1;  // of the products of a contraction in tiles: their cycles over those at the peak of the microkernel
   double others = 0;    // cycles of all else; of products that are no tiles too
@@ -16,7 +19,12 @@ struct KernelCycles {
 // Of a kernel with stages: neither of attention nor of a scan.
 KernelCycles kernel_cycles(const Kernel& kernel, const ProcessorPlan& plan, const Processor& processor);
 
-// FLOPs of f32 products in a cycle at their peak: two vectors of multiply-adds.
-inline double peak_flops_per_cycle(const Processor& processor) { return 2.0 * 2.0 * processor.vector_bits / 32; }
+// What one core does for the whole kernel, attention at the peak of its products, and no less than its bytes take from the second cache.
+double cycles_of_one_core(const Kernel& kernel, const ProcessorPlan& plan, const Processor& processor);
+
+// FLOPs of f32 products in a cycle at their peak: two vectors of multiply-adds, or two halves.
+inline double peak_flops_per_cycle(const Processor& processor) {
+  return 2.0 * 2.0 * processor.vector_bits / 32 / processor.vector_cycles();
+}
 
 }  // namespace einc

@@ -110,23 +110,4 @@ KernelCount count_kernel(const Kernel& kernel) {
 
 KernelWork work_of(const Kernel& kernel) { return count_kernel(kernel).work; }
 
-int64_t elements_visited(const Kernel& kernel) {
-  int64_t points = 1, sum = 0;
-  if (kernel.scan)
-    for_each_launch(
-        kernel.scan->list, [&](const GraphKernel& k, int64_t times) { sum += times * elements_visited(*k.kernel); }, kernel.scan->length);
-  if (const auto& a = kernel.attention) {
-    const uint64_t pairs = bits(a->batch) | bits(a->turns) | bit(a->row) | bit(a->key);
-    for (const AttentionStep& step : a->steps) sum += trips(kernel, pairs | bits(step.over) | bits(step.free));
-  }
-  for (AxisId a : kernel.outer) points *= kernel.extent(a);
-  if (kernel.sequence) points *= kernel.extent(*kernel.sequence);
-  for (const Stage& stage : kernel.stages) {
-    int64_t n = points;
-    for (AxisId a : stage.axes) n *= kernel.extent(a);
-    sum += n;
-  }
-  return sum;
-}
-
 }  // namespace einc

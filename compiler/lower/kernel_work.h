@@ -27,7 +27,4 @@ struct KernelCount {
 KernelCount count_kernel(const Kernel& kernel);
 KernelWork work_of(const Kernel& kernel);
 
-// Elements that the stages visit together, which tell small launches.
-int64_t elements_visited(const Kernel& kernel);
-
 }  // namespace einc

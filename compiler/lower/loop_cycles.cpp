@@ -118,7 +118,7 @@ std::optional<int64_t> LoopCycles::step(ValueId value, const Lanes& lanes) const
 // That the lanes fill: at least f32 or i32 is held.
 double LoopCycles::registers(DType dtype, const Nest& nest) const {
   const double bytes = static_cast<double>(std::max<int64_t>(4, bytes_of(dtype))) * nest.lanes.count;
-  return std::max(1.0, bytes * 8 / processor_.vector_bits);
+  return std::max(1.0, bytes * 8 / processor_.vector_bits * processor_.vector_cycles());
 }
 
 // Neighbouring lanes on neighbouring elements are one access, equal ones a broadcast, others one for each lane.

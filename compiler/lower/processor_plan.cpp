@@ -5,6 +5,7 @@
 #include <map>
 
 #include "compiler/lower/keep_rows.h"
+#include "compiler/lower/kernel_cycles.h"
 #include "compiler/lower/scan_schedule.h"
 #include "runtime/base/round_up.h"
 
@@ -44,11 +45,12 @@ ProcessorPlan plan_on_processor(const Kernel& kernel, const Processor& processor
   if (kernel.attention) {
     p.attention = tile_attention(kernel, processor);
     p.scratch_bytes = p.attention->scratch_bytes();
-    return p;
+  } else {
+    p.plan = plan_loops(kernel, processor, unshared);
+    p.tiles = tile_contraction(kernel, processor, unshared);
+    p.scratch_bytes = p.tiles ? p.tiles->scratch_bytes() : row_bytes(kernel);
   }
-  p.plan = plan_loops(kernel, processor, unshared);
-  p.tiles = tile_contraction(kernel, processor, unshared);
-  p.scratch_bytes = p.tiles ? p.tiles->scratch_bytes() : row_bytes(kernel);
+  p.alone = cycles_of_one_core(kernel, p, processor) < kSmallLaunch;
   return p;
 }
 

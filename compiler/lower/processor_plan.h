@@ -16,6 +16,7 @@ struct ProcessorPlan {
   std::optional<TiledContraction> tiles;  // instead of the plan's loops
   std::optional<TiledAttention> attention;
   int64_t scratch_bytes = 0;  // of each thread: panels, kept rows, scores
+  bool alone = false;         // one thread does all of it: too little to start others for
 
   int64_t domain() const { return attention ? attention->domain() : tiles ? tiles->domain() : plan.domain; }
 };

@@ -166,21 +166,25 @@ TiledAttention read_attention(Cursor& c, const Kernel& kernel) {
 }  // namespace
 
 std::string to_string(const ProcessorPlan& plan) {
-  if (plan.attention) return fmt::format("attention lanes {}", plan.attention->lanes) + PlanWriter::fields(*plan.attention);
-  if (plan.tiles) return std::string("tiles") + (plan.tiles->is_turned() ? " turned" : "") + PlanWriter::fields(*plan.tiles);
-  return "loops" + PlanWriter::fields(plan.plan);
+  const std::string alone = plan.alone ? " alone" : "";
+  if (plan.attention) return fmt::format("attention{} lanes {}", alone, plan.attention->lanes) + PlanWriter::fields(*plan.attention);
+  if (plan.tiles) return "tiles" + alone + (plan.tiles->is_turned() ? " turned" : "") + PlanWriter::fields(*plan.tiles);
+  return "loops" + alone + PlanWriter::fields(plan.plan);
 }
 
 ProcessorPlan read_processor_plan(Cursor& c, const Kernel& kernel) {
   ProcessorPlan plan;
   if (c.accept_word("attention")) {
+    plan.alone = c.accept_word("alone");
     plan.attention = read_attention(c, kernel);
     plan.scratch_bytes = plan.attention->scratch_bytes();
   } else if (c.accept_word("tiles")) {
+    plan.alone = c.accept_word("alone");
     plan.tiles = read_tiles(c, kernel);
     plan.scratch_bytes = plan.tiles->scratch_bytes();
   } else {
     c.expect("loops");
+    plan.alone = c.accept_word("alone");
     PlanReader(c, kernel).fields(plan.plan);
     if (const std::string problem = problem_of(plan.plan, kernel); !problem.empty()) c.fail(problem);
     plan.scratch_bytes = row_bytes(kernel);

@@ -197,19 +197,24 @@ class Schedule {
           [&](const GraphKernel& k, int64_t times) {
             const Times once = loop_times(k, rates);
             sum.contraction += static_cast<double>(times) * once.contraction;
-            sum.vector += static_cast<double>(times) * (once.vector + small_launch_s());
+            sum.vector += static_cast<double>(times) * (once.vector + launch_s(k));
           },
           kernel.scan->length);
       return sum;
     }
+    const double alone = is_alone(made) ? std::max(1.0, device_->threads) : 1;  // rates are of all threads
     const KernelCycles cycles = kernel_cycles(kernel, *made.loops, *processor_);
     sum.by_turns = cycles.in_tiles;
-    if (cycles.in_tiles) sum.contraction = static_cast<double>(work_of(kernel).contraction) / rates.matrix * cycles.slowdown;
-    sum.vector = cycles.others / rates.cycles;
+    if (cycles.in_tiles) sum.contraction = alone * static_cast<double>(work_of(kernel).contraction) / rates.matrix * cycles.slowdown;
+    sum.vector = alone * cycles.others / rates.cycles;
     return sum;
   }
 
-  double small_launch_s() const { return device_->small_launch_s > 0 ? device_->small_launch_s : kSmallLaunchSeconds; }
+  static bool is_alone(const GraphKernel& k) { return k.loops && k.loops->alone; }
+  double launch_s(const GraphKernel& k) const {
+    if (!is_alone(k)) return device_->launch_s;
+    return device_->small_launch_s > 0 ? device_->small_launch_s : kSmallLaunchSeconds;
+  }
 
   struct Timed {
     double seconds = 0;
@@ -237,7 +242,7 @@ class Schedule {
     // A processor multiplies and does all else in the same units; a GPU has units for products.
     const double compute = on_processor || t.products_alone ? t.contraction + t.vector : std::max(t.contraction, t.vector);
     const double longest = t.by_turns ? compute + t.memory : std::max({compute, t.memory, t.cache});
-    const double start = on_processor && elements_visited(*k.kernel) < kSmallLaunch ? small_launch_s() : starts * device_->launch_s;
+    const double start = is_alone(k) ? launch_s(k) : starts * device_->launch_s;
     const LaunchBound bound = longest < start                         ? LaunchBound::launch
                               : longest == 0                          ? LaunchBound::none
                               : compute < std::max(t.memory, t.cache) ? (t.memory >= t.cache ? LaunchBound::memory : LaunchBound::cache)

@@ -99,7 +99,7 @@ void Executor::launch(const Running& running, size_t index, uint64_t seed, uint6
                                     memory_->base() + scratch_ + thread * program_.scratch_bytes};
     wrap(thread, [&] { function(&arguments, begin, end); });
   };
-  if (launch.work < kSmallLaunch)
+  if (launch.alone)
     work(0, 0, launch.domain);
   else
     pool_->run(launch.domain, work);

@@ -32,6 +32,7 @@ Executable small_launches(size_t launches) {
     program.memory_bytes += kLine;
     Launch launch;
     launch.buffers = {l / 2, l / 3, l};
+    launch.alone = true;
     program.launches.push_back(std::move(launch));
   }
   program.own_bytes = program.memory_bytes;

@@ -4,7 +4,7 @@
 
 namespace einc {
 
-// Seconds of a launch that one thread does at once (kSmallLaunch): its arguments and the call. The best of several rounds.
+// Seconds of a launch that one thread does alone: its arguments and the call. The best of several rounds.
 double small_launch_time();
 
 }  // namespace einc

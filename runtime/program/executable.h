@@ -67,7 +67,6 @@ enum class LaunchWhen : uint8_t {
 };
 
 inline constexpr uint32_t kNoFunction = UINT32_MAX;  // of a launch that runs a scan, or that devices carry out together
-inline constexpr int64_t kSmallLaunch = 8192;        // elements that are not worth a second thread
 
 struct Launch {
   LaunchWhen when = LaunchWhen::always;
@@ -77,7 +76,7 @@ struct Launch {
   std::vector<std::string> streams;
   std::vector<SiteInfo> sites;
   int64_t domain = 1;    // points that threads divide
-  int64_t work = 0;      // elements visited: below kSmallLaunch, one thread does them
+  bool alone = false;    // one thread does them
   std::string label;     // for people: "h.0.attn softmax"
   std::string location;  // of that: "model.ein:12:8"; empty: unknown
 };

@@ -25,7 +25,7 @@ template <class A>
 void fields(A& a, auto& x) requires requires {
   x.streams;
 }
-{ a(x.when, x.function, x.scan, x.buffers, x.streams, x.sites, x.domain, x.work, x.label, x.location); }
+{ a(x.when, x.function, x.scan, x.buffers, x.streams, x.sites, x.domain, x.alone, x.label, x.location); }
 template <class A>
 void fields(A& a, auto& x) requires requires {
   x.means;

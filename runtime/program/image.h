@@ -10,7 +10,7 @@
 namespace einc {
 
 // Of the image, of CompiledObject and of kernel_function.h: raise it when one of them changes.
-inline constexpr uint32_t kObjectVersion = 6;
+inline constexpr uint32_t kObjectVersion = 7;
 
 struct ProgramImage {
   ProgramInfo info;

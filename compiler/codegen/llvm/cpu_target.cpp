@@ -34,6 +34,9 @@ constexpr const char* kPasses =
 // Where multiplying pairs of bf16 takes twice as long as multiplying them as f32: measured on the second, whose core the others have.
 constexpr std::string_view kSlowPairs[] = {"sapphirerapids", "emeraldrapids", "graniterapids", "graniterapids-d"};
 
+// Its units do a vector of 512 bits in two cycles.
+constexpr std::string_view kHalves = "znver4";
+
 std::unique_ptr<llvm::TargetMachine> make_machine(const CpuTarget& target, const std::string& features) {
   llvm::orc::JITTargetMachineBuilder builder{llvm::Triple(target.triple())};
   builder.setCPU(target.cpu());
@@ -102,6 +105,7 @@ void CpuTarget::describe() {
   if (has(enabled, "avx512f")) processor_.vector_bits = 512, processor_.vector_registers = 32;
   const bool bf16 = has(enabled, "avx512f") && has(enabled, "avx512bf16");
   processor_.bf16_pairs = bf16 && std::find(std::begin(kSlowPairs), std::end(kSlowPairs), cpu_) == std::end(kSlowPairs);
+  if (cpu_ == kHalves) processor_.unit_bits = processor_.vector_bits / 2;
   processor_.matrix_tiles = bf16 && has(enabled, "amx-tile") && has(enabled, "amx-bf16");
   key_ = triple_ + ' ' + cpu_ + ' ' + features_ + fmt::format(" {}K {}K", processor_.level1_bytes >> 10, processor_.level2_bytes >> 10) +
          " LLVM " LLVM_VERSION_STRING " " + kPasses;

@@ -72,7 +72,7 @@ TEST_CASE("an image reads back as it was, whatever it holds") {
   launch.streams = {"drop"};
   launch.sites = {{"'ids'", "axis 'v'", {2, 3}, 7, " (m.ein:1:2)"}};
   launch.domain = 5;
-  launch.work = int64_t{1} << 40;
+  launch.alone = true;
   launch.label = "a label";
   training.launches = {launch};
   training.functions = {"k0"};
@@ -93,7 +93,7 @@ TEST_CASE("an image reads back as it was, whatever it holds") {
   REQUIRE(step.has_value());
   REQUIRE(step->launches.size() == 1);
   CHECK(step->launches[0].sites[0].location == " (m.ein:1:2)");
-  CHECK(step->launches[0].work == int64_t{1} << 40);
+  CHECK(step->launches[0].alone);
   CHECK(step->bounds == training.bounds);
   for (size_t n = 0; n < bytes.size(); ++n) CHECK_THROWS_AS(parse_image(std::string_view(bytes).substr(0, n)), RuntimeFailure);
   CHECK_THROWS_AS(parse_image(bytes + 'x'), RuntimeFailure);

@@ -35,6 +35,7 @@ class Compiled {
   }
 
   const std::vector<KernelFunction*>& functions() const { return program_->functions(); }
+  const Executable& program() const { return program_->program(); }
   const std::vector<PlannedKernel>& kernels() const { return program_->lowered().lowered.functions; }
 
  private:
@@ -95,6 +96,12 @@ TEST_CASE("functions of one kernel that are planned otherwise are not shared") {
   REQUIRE(past.kernels().size() == 1);
   CHECK(past.kernels()[0].text() != kept.kernels()[0].text());
   CHECK(shared(past, kept) == 0);
+}
+
+TEST_CASE("a program's launches say what one thread does alone") {
+  const Compiled few("input x: f32[n=1000]\noutput y = x * 2\n"), many("input x: f32[n=1000000]\noutput y = x * 2\n");
+  CHECK(few.program().launches[0].alone);
+  CHECK_FALSE(many.program().launches[0].alone);
 }
 
 TEST_CASE("code that nobody has is kept up to a limit, and forgotten behind it") {

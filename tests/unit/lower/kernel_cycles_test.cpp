@@ -94,8 +94,17 @@ double slowdown(int64_t rows, int64_t columns, int64_t depth) {
 
 }  // namespace
 
+ProcessorPlan plan_of(const Kernel& kernel) { return plan_on_processor(kernel, kWide, std::vector<bool>(kernel.buffers.size(), false)); }
+
+double of_one_core(const std::string& text) {
+  const Kernel kernel = kernel_of(text);
+  return cycles_of_one_core(kernel, plan_of(kernel), kWide);
+}
+
+bool alone(const std::string& text) { return plan_of(kernel_of(text)).alone; }
+
 // Not those of all its axes together, which of a long backward do not fit in 64 bits.
-TEST_CASE("elements of attention are those of its steps") {
+TEST_CASE("attention keeps a core busy with its products at their peak") {
   const Compilation c = compile_text("attention.ein", R"(
 dim b = 8, h = 16, q = 65536, k = 65536, d = 128, c = 128
 input query: f32[b h q d]
@@ -106,12 +115,35 @@ output y = einsum(softmax(s, k), values, "b h q k, b h k c -> b h q c")
 )",
                                      {});
   REQUIRE(c.graph.has_value());
-  const FormedGraph formed = form_graph(*c.graph, {}, RunMode::inference);
+  const FormedGraph formed = form_graph(*c.graph, {}, RunMode::inference, Scheduling::all, processor_target(kWide, 1));
   const auto& list = formed.list.kernels;
   const auto attention = std::ranges::find_if(list, [](const GraphKernel& k) { return k.kernel->attention.has_value(); });
   REQUIRE(attention != list.end());
   const int64_t pairs = int64_t{8} * 16 * 65536 * 65536;
-  CHECK(elements_visited(*attention->kernel) == pairs * 128 + 2 * pairs + pairs * 128);  // scores, maximum and sum, mix
+  CHECK(cycles_of_one_core(*attention->kernel, *attention->loops, kWide) == static_cast<double>(pairs) * 2 * (128 + 128) / 64);
+}
+
+TEST_CASE("one thread does what is too little for two, by what it takes a core") {
+  CHECK(of_one_core(twice(8000)) == 8000 * 8 / 16);  // bytes from the second cache and to it take longer than the sums
+  CHECK(alone(twice(8000)));
+  CHECK(!alone(twice(8200)));
+  const auto dear = [](int64_t n) {
+    std::string text = twice(n);
+    text.replace(text.find("add(v0, v0)"), 11, "sin(v0)");
+    return text;
+  };
+  CHECK(of_one_core(dear(3200)) == cycles(dear(3200)));
+  CHECK(alone(dear(1600)));
+  CHECK(!alone(dear(3200)));
+}
+
+// Numbers by themselves, counters and entries into loops take as long as they did.
+TEST_CASE("cycles: units of half a vector take twice as long for each") {
+  Processor halves = kWide;
+  halves.unit_bits = 256;
+  CHECK(cycles(twice(1600), halves) == doctest::Approx(50 * (4 * (0.5 + 0.5 + 1) + 0.5) + 3));
+  CHECK(peak_flops_per_cycle(kWide) == 64);
+  CHECK(peak_flops_per_cycle(halves) == 32);
 }
 
 TEST_CASE("cycles: vectors that a loop fills") {

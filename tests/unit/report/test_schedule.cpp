@@ -193,6 +193,36 @@ TEST_CASE("on a GPU what an epilogue does is no launch, and launches that run to
   CHECK(single.schedule.size() == together.schedule.size());
 }
 
+TEST_CASE("on a processor two threads are no faster than one at what one does alone") {
+  struct Row {
+    const char* program;
+    double ratio;  // of the second thread's time to the first's, without what launches take
+  };
+  const Row rows[] = {
+      {"input x: f32[n=1000]\noutput z = tanh(x)\n", 1},
+      {"input x: f32[n=100000]\noutput z = tanh(x)\n", 0.5},
+      {"input x: f32[time=100 n=1000]\ninput first: f32[n]\ns = first\nscan t in time {\n  s = tanh(s + x[time = t])\n}\noutput s\n", 1},
+      {"input x: f32[time=100 n=50000]\ninput first: f32[n]\ns = first\nscan t in time {\n  s = tanh(s + x[time = t])\n}\noutput s\n", 0.5},
+  };
+  const auto time_on = [](const char* program, int threads) {
+    const Compilation c = compile_text("m.ein", program, {});
+    REQUIRE(c.graph.has_value());
+    Processor processor;
+    processor.vector_bits = 512, processor.vector_registers = 32;
+    ReportOptions options;
+    options.device = *find_device("cpu");
+    options.device->threads = threads, options.device->f32 *= threads;
+    options.device->bandwidth = options.device->cache_bandwidth = 1e15;
+    options.device->launch_s = options.device->small_launch_s = 1e-15;
+    options.plan = plan_for_processor(processor);
+    return *build_report(*c.graph, options).device->step_time_s;
+  };
+  for (const Row& row : rows) {
+    CAPTURE(row.program);
+    CHECK(time_on(row.program, 2) / time_on(row.program, 1) == doctest::Approx(row.ratio).epsilon(0.01));
+  }
+}
+
 // Dot instructions of bf16 are a product's alone.
 TEST_CASE("on a processor attention of bf16 is multiplied in f32 but on matrix tiles") {
   const Compilation c = compile_text("attention.ein", R"(
