@@ -137,6 +137,31 @@ TEST_CASE("one thread does what is too little for two, by what it takes a core")
   CHECK(!alone(dear(3200)));
 }
 
+TEST_CASE("a small product is told by what multiplies it") {
+  const Kernel narrow = product(64, 64, 64);
+  const KernelCycles own = cycles_of(narrow, kWide);
+  CHECK(cycles_of_one_core(narrow, plan_of(narrow), kWide) == own.slowdown * 64 * 64 * 64 * 2 / 64 + own.others);
+  const auto alone_on = [](const char* dtype, bool tiles) {
+    const Compilation c = compile_text("product.ein",
+                                       fmt::format("input x: {0}[n=64 m=64]\ninput y: {0}[m k=64]\n"
+                                                   "output z = cast(einsum(x, y, \"n m, m k -> n k\"), {0})\n",
+                                                   dtype),
+                                       {});
+    REQUIRE(c.graph.has_value());
+    Processor processor = kWide;
+    processor.matrix_tiles = tiles;
+    const FormedGraph formed = form_graph(*c.graph, {}, RunMode::inference, Scheduling::all, processor_target(processor, 1));
+    REQUIRE(formed.list.kernels.size() == 1);
+    const ProcessorPlan& plan = *formed.list.kernels[0].loops;
+    REQUIRE(plan.tiles);
+    CHECK((plan.tiles->microkernel == Microkernel::matrix_tiles) == tiles);
+    return plan.alone;
+  };
+  CHECK(!alone_on("f32", false));
+  CHECK(!alone_on("f64", false));
+  CHECK(alone_on("bf16", true));
+}
+
 // Numbers by themselves, counters and entries into loops take as long as they did.
 TEST_CASE("cycles: units of half a vector take twice as long for each") {
   Processor halves = kWide;
