@@ -7,7 +7,7 @@
 
 namespace einc {
 
-// That are not worth a second thread: steps of examples take as long for 1024 to 8192 (Zen 4, neighbouring cores).
+// Cycles that are not worth a second thread: steps of examples take as long for 1024 to 8192 (Zen 4, neighbouring cores).
 inline constexpr double kSmallLaunch = 4096;
 
 struct KernelCycles {
