@@ -115,7 +115,7 @@ std::optional<int64_t> LoopCycles::step(ValueId value, const Lanes& lanes) const
   return v.kind == ScalarKind::quotient ? 0 : whole;
 }
 
-// That the lanes fill: at least f32 or i32 is held.
+// That the lanes fill, as the units count them: at least f32 or i32 is held. Costs of a register are those of a whole unit.
 double LoopCycles::registers(DType dtype, const Nest& nest) const {
   const double bytes = static_cast<double>(std::max<int64_t>(4, bytes_of(dtype))) * nest.lanes.count;
   return std::max(1.0, bytes * 8 / processor_.vector_bits * processor_.vector_cycles());

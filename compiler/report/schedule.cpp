@@ -183,30 +183,30 @@ class Schedule {
   }
 
   // By the loops and tiles of the kernel's own plan. The tiles of attention are taken to be at their peak.
-  Times loop_times(const GraphKernel& made, const Rates& rates) const {
+  Times loop_times(const GraphKernel& made, const Rates& of_all_threads) const {
     const Kernel& kernel = *made.kernel;
-    if (kernel.attention) {
-      Rates own = rates;  // narrow operands become f32, but on matrix tiles
-      if (!made.loops->attention->has_matrix_tiles()) own.matrix = std::min(own.matrix, device_->f32);
-      return unit_times(work_of(kernel), own);
-    }
+    Rates rates = of_all_threads;
+    if (kernel.attention && !made.loops->attention->has_matrix_tiles())
+      rates.matrix = std::min(rates.matrix, device_->f32);  // as it multiplies
+    if (is_alone(made))
+      for (double* rate : {&rates.matrix, &rates.vector, &rates.cycles}) *rate /= std::max(1.0, device_->threads);
+    if (kernel.attention) return unit_times(work_of(kernel), rates);
     Times sum;
     if (kernel.scan) {
       for_each_launch(
           kernel.scan->list,
           [&](const GraphKernel& k, int64_t times) {
-            const Times once = loop_times(k, rates);
+            const Times once = loop_times(k, of_all_threads);
             sum.contraction += static_cast<double>(times) * once.contraction;
             sum.vector += static_cast<double>(times) * (once.vector + launch_s(k));
           },
           kernel.scan->length);
       return sum;
     }
-    const double alone = is_alone(made) ? std::max(1.0, device_->threads) : 1;  // rates are of all threads
     const KernelCycles cycles = kernel_cycles(kernel, *made.loops, *processor_);
     sum.by_turns = cycles.in_tiles;
-    if (cycles.in_tiles) sum.contraction = alone * static_cast<double>(work_of(kernel).contraction) / rates.matrix * cycles.slowdown;
-    sum.vector = alone * cycles.others / rates.cycles;
+    if (cycles.in_tiles) sum.contraction = static_cast<double>(work_of(kernel).contraction) / rates.matrix * cycles.slowdown;
+    sum.vector = cycles.others / rates.cycles;
     return sum;
   }
 

@@ -51,8 +51,8 @@ class LoadedFunctions {
 
   const size_t kept_bytes_;
   mutable std::mutex mutex_;
-  std::unordered_map<Sha256, Known, Hash> known_;
-  std::deque<Kept> kept_;  // the oldest first
+  std::unordered_map<Sha256, Known, Hash> known_;  // by digest of the text, which nobody keeps
+  std::deque<Kept> kept_;                          // the oldest first
   size_t held_bytes_ = 0;
 };
 

@@ -89,6 +89,8 @@ std::shared_ptr<const LoadedCode> make(std::span<const Missing> missing, FileCac
 
 const Processor& native_processor() { return CpuTarget::host().processor(); }
 
+// Two threads that miss a function at once both compile it, and either's code will do: no lock is held while LLVM works. What is cached is
+// what was missing, so that a program finds its pieces again when it is compiled behind the same ones as before.
 NativeCode compile_native(const LoweredProgram& lowered, FileCache& cache) {
   NativeCode native;
   std::vector<Missing> missing;

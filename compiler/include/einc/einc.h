@@ -52,7 +52,9 @@ struct CompileOptions {
   Purpose purpose = Purpose::training;  // of a program that minimizes something; others have no step
   // Of a program that minimizes nothing: run() is that of a training model, where dropout acts and `training` is true.
   bool training_mode = false;
-  std::optional<std::filesystem::path> code_cache;  // folder of machine code; unset: ~/.cache/einc, empty: none
+  // Folder of machine code; unset: ~/.cache/einc, empty: none. The process shares what it has loaded, and keeps the last 64 MiB of it,
+  // anyway.
+  std::optional<std::filesystem::path> code_cache;
   // Bytes that a session may take, its sources and results included (on the reference: no limit; on a GPU: of its memory). A step keeps
   // within it by making values of the forward again in the backward, with the same bits; Error (resource) tells the least where that is not
   // enough. Over a mesh nothing is made again: a limit that the program does not keep as it is is an Error.

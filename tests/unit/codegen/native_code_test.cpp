@@ -24,13 +24,13 @@ namespace {
 // A compiled program with the graph that it is of.
 class Compiled {
  public:
-  Compiled(const std::string& text, const std::optional<Processor>& processor = {}, const std::filesystem::path& cache = {}) {
+  explicit Compiled(const std::string& text, const std::optional<Processor>& processor = {}) {
     Compilation compilation = compile_text("m.ein", text, {});
     REQUIRE(compilation.graph.has_value());
     graph_ = std::make_unique<Graph>(std::move(*compilation.graph));
     CpuOptions options;
     options.processor = processor;
-    options.cache = cache;
+    options.cache.clear();
     program_ = std::make_unique<CpuProgram>(*graph_, Bindings{}, options);
   }
 
@@ -48,13 +48,13 @@ size_t shared(const Compiled& a, const Compiled& b) {
       std::ranges::count_if(a.functions(), [&](KernelFunction* f) { return std::ranges::find(b.functions(), f) != b.functions().end(); }));
 }
 
-// A function that adds one, as a whole object of code.
-std::shared_ptr<const LoadedCode> code_of(Engine& engine, const std::string& symbol) {
+// An object whose one function, `f`, does nothing.
+std::shared_ptr<const LoadedCode> load_nothing(Engine& engine) {
   llvm::LLVMContext context;
-  llvm::Module module("one", context);
+  llvm::Module module("nothing", context);
   CpuTarget::host().adopt(module);
   llvm::IRBuilder<> b(context);
-  auto* f = llvm::Function::Create(llvm::FunctionType::get(b.getVoidTy(), false), llvm::Function::ExternalLinkage, symbol, module);
+  auto* f = llvm::Function::Create(llvm::FunctionType::get(b.getVoidTy(), false), llvm::Function::ExternalLinkage, "f", module);
   b.SetInsertPoint(llvm::BasicBlock::Create(context, "entry", f));
   b.CreateRetVoid();
   return engine.load(CpuTarget::host().object(module));
@@ -76,7 +76,7 @@ TEST_CASE("programs of a process share the functions that they have in common") 
   CHECK((again.functions() == one.functions()));
 }
 
-// The first half of these are in pieces that the second program has no other function of.
+// Several pieces of eight; of the second program a piece of one is compiled.
 TEST_CASE("a program of many functions has each from the piece that it was compiled in") {
   std::string text = "input x: f32[n=100]\n";
   for (int i = 0; i < 40; ++i) text += fmt::format("output y{} = cumsum(x * {}, n)\n", i, i + 2);
@@ -107,7 +107,7 @@ TEST_CASE("a program's launches say what one thread does alone") {
 TEST_CASE("code that nobody has is kept up to a limit, and forgotten behind it") {
   Engine engine({});
   const auto adds = [&](LoadedFunctions& functions, const std::string& text, size_t bytes) {
-    const auto code = code_of(engine, "f");
+    const auto code = load_nothing(engine);
     functions.add(code, bytes, std::vector<LoadedFunctions::Named>{{"f", text}});
     return code;
   };

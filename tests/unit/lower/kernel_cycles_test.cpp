@@ -92,8 +92,6 @@ double slowdown(int64_t rows, int64_t columns, int64_t depth) {
   return c.slowdown;
 }
 
-}  // namespace
-
 ProcessorPlan plan_of(const Kernel& kernel) { return plan_on_processor(kernel, kWide, std::vector<bool>(kernel.buffers.size(), false)); }
 
 double of_one_core(const std::string& text) {
@@ -102,6 +100,8 @@ double of_one_core(const std::string& text) {
 }
 
 bool alone(const std::string& text) { return plan_of(kernel_of(text)).alone; }
+
+}  // namespace
 
 // Not those of all its axes together, which of a long backward do not fit in 64 bits.
 TEST_CASE("attention keeps a core busy with its products at their peak") {
@@ -141,25 +141,28 @@ TEST_CASE("a small product is told by what multiplies it") {
   const Kernel narrow = product(64, 64, 64);
   const KernelCycles own = cycles_of(narrow, kWide);
   CHECK(cycles_of_one_core(narrow, plan_of(narrow), kWide) == own.slowdown * 64 * 64 * 64 * 2 / 64 + own.others);
-  const auto alone_on = [](const char* dtype, bool tiles) {
+  const auto alone_on = [](const char* dtype, int rows, Microkernel by = Microkernel::vectors) {
     const Compilation c = compile_text("product.ein",
-                                       fmt::format("input x: {0}[n=64 m=64]\ninput y: {0}[m k=64]\n"
+                                       fmt::format("input x: {0}[n={1} m=64]\ninput y: {0}[m k=64]\n"
                                                    "output z = cast(einsum(x, y, \"n m, m k -> n k\"), {0})\n",
-                                                   dtype),
+                                                   dtype, rows),
                                        {});
     REQUIRE(c.graph.has_value());
     Processor processor = kWide;
-    processor.matrix_tiles = tiles;
+    processor.matrix_tiles = by == Microkernel::matrix_tiles, processor.bf16_pairs = by == Microkernel::bf16_pairs;
     const FormedGraph formed = form_graph(*c.graph, {}, RunMode::inference, Scheduling::all, processor_target(processor, 1));
     REQUIRE(formed.list.kernels.size() == 1);
     const ProcessorPlan& plan = *formed.list.kernels[0].loops;
     REQUIRE(plan.tiles);
-    CHECK((plan.tiles->microkernel == Microkernel::matrix_tiles) == tiles);
+    CHECK(plan.tiles->microkernel == by);
     return plan.alone;
   };
-  CHECK(!alone_on("f32", false));
-  CHECK(!alone_on("f64", false));
-  CHECK(alone_on("bf16", true));
+  CHECK(alone_on("f32", 16));
+  CHECK(!alone_on("f64", 16));  // half as many at once
+  CHECK(!alone_on("f32", 32));
+  CHECK(alone_on("bf16", 32, Microkernel::bf16_pairs));
+  CHECK(!alone_on("f32", 64));
+  CHECK(alone_on("bf16", 64, Microkernel::matrix_tiles));
 }
 
 // Numbers by themselves, counters and entries into loops take as long as they did.

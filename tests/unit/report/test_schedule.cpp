@@ -203,6 +203,10 @@ TEST_CASE("on a processor two threads are no faster than one at what one does al
       {"input x: f32[n=100000]\noutput z = tanh(x)\n", 0.5},
       {"input x: f32[time=100 n=1000]\ninput first: f32[n]\ns = first\nscan t in time {\n  s = tanh(s + x[time = t])\n}\noutput s\n", 1},
       {"input x: f32[time=100 n=50000]\ninput first: f32[n]\ns = first\nscan t in time {\n  s = tanh(s + x[time = t])\n}\noutput s\n", 0.5},
+      {"input q: f32[rows=16 head=16]\ninput k: f32[keys=16 head]\ninput v: f32[keys head]\n"
+       "scores = einsum(q, k, \"rows head, keys head -> rows keys\")\n"
+       "output y = einsum(softmax(scores, keys), v, \"rows keys, keys head -> rows head\")\n",
+       1},
   };
   const auto time_on = [](const char* program, int threads) {
     const Compilation c = compile_text("m.ein", program, {});
