@@ -87,6 +87,8 @@ std::string tiles(const TiledContraction& t) {
   const std::string in_groups =
       t.left_groups ? fmt::format(", by groups of {} depths and rows by {}", t.left_groups->depths, t.left_groups->rows) : "";
   text += fmt::format("  left operand {}{}; right operand {}\n", source_text(t.left, "rows"), in_groups, source_text(t.right, "columns"));
+  if (const auto left_out = t.left_out())
+    text += fmt::format("  {:.3g} % of the products are with zeros around an image, and left out\n", 100 * (1 - left_out->share()));
   text += fmt::format("  blocks of {} rows, {} columns, depth {}", std::min(t.block_rows, t.rows()), std::min(t.block_columns, t.columns()),
                       t.block_depth);
   if (t.microkernel == Microkernel::matrix_tiles && t.cached_depth < t.block_depth)

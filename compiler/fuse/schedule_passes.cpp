@@ -10,6 +10,7 @@
 #include "compiler/fuse/exact_log_sums.h"
 #include "compiler/fuse/gather_folds.h"
 #include "compiler/fuse/guard_updates.h"
+#include "compiler/fuse/leave_out_padding.h"
 #include "compiler/fuse/library_layouts.h"
 #include "compiler/fuse/merge_sorts.h"
 #include "compiler/fuse/narrow_products.h"
@@ -323,6 +324,8 @@ constexpr SchedulePass kProcessorPasses[] = {
     {"widen_lanes", "short innermost loops in vectors with the one around them, where results lie side by side along both",
      "loops are final",
      [](Forming& f) { for_each_kernel(f.list, [&](Kernel& kernel) { widen_lanes(kernel, f.target.processor.lanes(4)); }); }, true},
+    {"leave_out_padding", "products of windows with the zeros around an image are not made",
+     "contractions are final, as tiles will read them", [](Forming& f) { leave_out_padding(*f.bound, f.target.processor, f.list); }, true},
     {"keep_rows", "what two stages need along a row is kept in a thread's scratch", "stages are final",
      [](Forming& f) { for_each_kernel(f.list, keep_rows); }},
     kPlacesPass,

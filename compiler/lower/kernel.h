@@ -148,11 +148,22 @@ struct BufferUse {
   friend bool operator==(const BufferUse&, const BufferUse&) = default;
 };
 
+// An axis of an image with zeros around it that is summed in windows: place p of the windows and element k of one read coordinate
+// step * p + dilation * k + first of the image, which is beyond it, in the zeros, where that is not in 0 .. size-1. Rows and depths are
+// numbers within the contraction's lists of axes: p = row / row_apart % places, k = depth / depth_apart % elements.
+struct PaddedAxis {
+  int64_t row_apart = 1, places = 1;
+  int64_t depth_apart = 1, elements = 1;
+  int64_t step = 1, dilation = 1, first = 0, size = 1;
+  friend auto operator<=>(const PaddedAxis&, const PaddedAxis&) = default;
+};
+
 // A product summed over `depth`: `left` depends on batch, row and depth axes, `right` on batch, column and depth axes.
 struct Contraction {
   uint16_t reduction = 0;
   ValueId left = kNoValue, right = kNoValue;
   std::vector<AxisId> batch, rows, columns, depth;  // outermost first
+  std::vector<PaddedAxis> padded{};                 // of `left`: products with the zeros beyond are left out
 };
 
 // What an attention kernel makes, in this order: products of rows with keys (kept for a block of rows in the thread's own memory),

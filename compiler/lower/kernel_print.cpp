@@ -135,9 +135,13 @@ std::string to_string(const Kernel& kernel) {
   }
   if (kernel.collective) text += "collective\n";
   if (kernel.attention) text += text_of(*kernel.attention, kernel);
-  if (const auto& c = kernel.contraction)
+  if (const auto& c = kernel.contraction) {
     text += fmt::format("contraction r{} = v{} * v{} batch {} rows {} columns {} depth {}\n", c->reduction, c->left, c->right,
                         axis_list(c->batch), axis_list(c->rows), axis_list(c->columns), axis_list(c->depth));
+    for (const PaddedAxis& p : c->padded)
+      text += fmt::format("padded beyond {}: {}*(row div {} mod {}) + {}*(depth div {} mod {}) + {}\n", p.size, p.step, p.row_apart,
+                          p.places, p.dilation, p.depth_apart, p.elements, p.first);
+  }
   return text;
 }
 

@@ -35,6 +35,7 @@ class KernelReader {
     if (c.accept_word("collective")) return void(kernel_.collective = true);
     if (c.accept_word("attention")) return attention(c);
     if (c.accept_word("contraction")) return contraction(c);
+    if (c.accept_word("padded")) return padded(c);
     if (c.accept_word("keys")) return key_bound(c);
     if (c.accept_word("softmax")) return softmax(c);
     if (c.accept("v")) return value(c);
@@ -121,6 +122,24 @@ class KernelReader {
     made.columns = axes_after(c, "columns");
     made.depth = axes_after(c, "depth");
     kernel_.contraction = std::move(made);
+  }
+
+  void padded(Cursor& c) {
+    if (!kernel_.contraction) return c.fail("padding outside a contraction");
+    PaddedAxis made;
+    const auto after = [&](std::string_view words, int64_t& number, int64_t least) {
+      c.expect(words);
+      number = c.integer(least, INT32_MAX);
+    };
+    after("beyond", made.size, 1);
+    after(":", made.step, 1);
+    after("*(row div", made.row_apart, 1);
+    after("mod", made.places, 1);
+    after(") +", made.dilation, 1);
+    after("*(depth div", made.depth_apart, 1);
+    after("mod", made.elements, 1);
+    after(") +", made.first, INT32_MIN);
+    kernel_.contraction->padded.push_back(made);
   }
 
   // ---- attention

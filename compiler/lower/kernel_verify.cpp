@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "compiler/lower/attention.h"
 
 namespace einc {
@@ -18,6 +20,8 @@ class KernelVerifier {
     axes_ = axes_of_values(kernel_);
     needs_ = reductions_of_values(kernel_);
     for (const Stage& stage : kernel_.stages) check_stage(stage);
+    if (kernel_.contraction)
+      for (const PaddedAxis& axis : kernel_.contraction->padded) check_padded(axis);
     return problem_;
   }
 
@@ -31,6 +35,15 @@ class KernelVerifier {
       if (t.axis >= kernel_.axes.size()) fail(fmt::format("axis a{} does not exist", t.axis));
     for (const Subscript::Dynamic& d : index.dynamic)
       if (d.value >= limit) fail(fmt::format("v{} is used before it is made", d.value));
+  }
+
+  // Rows and depths are whole lines of places and elements.
+  void check_padded(const PaddedAxis& axis) {
+    const int64_t rows = trips(kernel_, bits(kernel_.contraction->rows)), depths = trips(kernel_, bits(kernel_.contraction->depth));
+    const bool some = std::min({axis.row_apart, axis.places, axis.depth_apart, axis.elements, axis.step, axis.dilation, axis.size}) > 0;
+    if (!some || rows % axis.row_apart != 0 || rows / axis.row_apart % axis.places != 0 || depths % axis.depth_apart != 0 ||
+        depths / axis.depth_apart % axis.elements != 0)
+      fail("a padded axis that rows and depths have no places of");
   }
 
   void check_value(ValueId i) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "compiler/lower/attention.h"
+#include "compiler/lower/padded_axis.h"
 #include "compiler/lower/scan_schedule.h"
 
 namespace einc {
@@ -39,7 +40,7 @@ class WorkCounter {
       const Accumulation& a = kernel_.reductions[r];
       const int64_t n = trips(kernel_, all);
       const bool contracts = a.fold == Fold::sum && kernel_.contraction && kernel_.contraction->reduction == r;
-      (contracts ? work_.contraction : work_.reduction) += contracts ? 2 * n : n;
+      (contracts ? work_.contraction : work_.reduction) += contracts ? 2 * made(n) : n;
       needed[a.value] = true;
       product[a.value] = contracts;
     }
@@ -64,6 +65,12 @@ class WorkCounter {
       }
       if (v.kind == ScalarKind::load) touched_[v.slot] += n;
     }
+  }
+
+  // Of a contraction's products, those that are made.
+  int64_t made(int64_t products) const {
+    for (const PaddedAxis& axis : kernel_.contraction->padded) products = products / (axis.places * axis.elements) * pairs_inside(axis);
+    return products;
   }
 
   const Kernel& kernel_;

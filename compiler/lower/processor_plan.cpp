@@ -7,6 +7,7 @@
 #include "compiler/lower/keep_rows.h"
 #include "compiler/lower/kernel_cycles.h"
 #include "compiler/lower/scan_schedule.h"
+#include "runtime/base/check.h"
 #include "runtime/base/round_up.h"
 
 namespace einc {
@@ -49,6 +50,8 @@ ProcessorPlan plan_on_processor(const Kernel& kernel, const Processor& processor
     p.plan = plan_loops(kernel, processor, unshared);
     p.tiles = tile_contraction(kernel, processor, unshared);
     p.scratch_bytes = p.tiles ? p.tiles->scratch_bytes() : row_bytes(kernel);
+    if (kernel.contraction && !kernel.contraction->padded.empty())  // what is not counted is not made
+      EINC_CHECK(p.tiles && p.tiles->kernel.contraction->padded == kernel.contraction->padded, "padding that no tile leaves out");
   }
   p.alone = cycles_of_one_core(kernel, p, processor) < kSmallLaunch;
   return p;

@@ -130,7 +130,10 @@ std::string problem_of(const LoopPlan& plan, const Kernel& kernel) {
 std::string problem_of(const TiledContraction& t) {
   const bool some = std::min({int64_t{t.lanes}, int64_t{t.tile_rows}, int64_t{t.tile_vectors}, t.block_rows, t.block_columns, t.block_depth,
                               t.cached_depth, int64_t{t.right_panels}, int64_t{t.panel_tiles}, t.parts}) > 0;
-  return some ? "" : "tiles of nothing";
+  if (!some) return "tiles of nothing";
+  const std::optional<LeftOutPadding> left_out = t.left_out();
+  const bool fits = !left_out || (t.microkernel == Microkernel::vectors && left_out->line_rows() % t.tile_rows == 0);
+  return fits ? "" : "tiles that leave no padding out";
 }
 
 std::string problem_of(const TiledAttention& t) {

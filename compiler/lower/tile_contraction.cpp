@@ -23,6 +23,10 @@ constexpr int kFewTiles = 4;  // of rows: to read the other operand so often cos
 // 128 columns (3 x 3 of 28 x 28) gain 14 %, while 256 (of 14 x 14) fall from 92 % of peak to 83.
 constexpr int64_t kShortestGroup = 7;
 constexpr int64_t kColumnsToPackFor = 192;
+// Elements of windows that are left out along a line take code for its first and last tiles: for so small a share of the products they
+// stay.
+constexpr double kLeftOutOfLines = 0.02;
+constexpr size_t kKindsOfTiles = 3;       // first of a line, last, and those in between
 constexpr int64_t kFilledMeanwhile = 32;  // depth from which on a panel of columns is filled while another is read
 constexpr int64_t kRowsToConvertFor = 4;
 constexpr int64_t kPanelColumns = 128;  // of panels in tiles: so many are read at a time
@@ -44,18 +48,24 @@ class ContractionTiler {
     if (!suits()) return std::nullopt;
     find_left_groups();
     t_.flatten_axes();
-    if (lie_better_turned()) t_.left_groups.reset(), t_.turn();
+    find_left_out();
+    if (lie_better_turned()) t_.left_groups.reset(), left_out_.reset(), t_.turn();
     const int64_t m = t_.rows(), n = t_.columns(), k = t_.depths();
     if (k < kSmallestDepth || m * n < t_.lanes || m * n * k < kSmallestWork || n * 2 < t_.lanes) return std::nullopt;
     if (m < kFewSums && unit_axis(right()) == t_.depth && unit_axis(left()) == t_.depth) return std::nullopt;
     if (suits_matrix_tiles()) {
+      leave_out(std::nullopt);
       choose_matrix_tiles();
       choose_streamed();
     } else if (suits_bf16_pairs()) {
+      leave_out(std::nullopt);
       choose_bf16_pairs();
     } else {
       if (t_.left_groups && !suits_groups()) t_.left_groups.reset();
+      // Of an image that is read in place the elements of a line lie side by side.
+      if (t_.left_groups && left_out_ && t_.left_groups->depths != left_out_->line_depths()) left_out_.reset();
       choose_tile();
+      leave_out(left_out_of(t_.tile_rows));
       choose_sources();
       choose_blocks();
     }
@@ -99,6 +109,40 @@ class ContractionTiler {
     const Contraction& c = *t_.kernel.contraction;
     const auto even = [&](const std::vector<AxisId>& axes, int64_t extent) { return trips(t_.kernel, bits(axes)) == extent; };
     if (groups && !(even(c.rows, groups->rows) && even(c.depth, groups->depths))) t_.left_groups = groups;
+  }
+
+  // Padded axes that tiles can leave out: lines of places, whose innermost rows are places of one and whose innermost depths are what an
+  // element of a window has.
+  void find_left_out() {
+    left_out_ = t_.left_out();
+    if (!left_out_) return;
+    const auto& [lines, places] = *left_out_;
+    const bool joined =
+        !lines || !places || (lines->row_apart == places->places && lines->depth_apart == places->depth_apart * places->elements);
+    const bool whole = !lines || lines->depth_apart * lines->elements == t_.depths();
+    const bool few = static_cast<size_t>(left_out_->lines.has_value()) + static_cast<size_t>(left_out_->places.has_value()) ==
+                     t_.kernel.contraction->padded.size();
+    if (!joined || !whole || !few || left_out_->element_depths() % kSmallestDepth != 0 || left_out_->line_depths() % kSmallestDepth != 0)
+      left_out_.reset();
+  }
+
+  // What tiles of so many rows leave out.
+  std::optional<LeftOutPadding> left_out_of(int64_t tile_rows) const {
+    if (!left_out_ || left_out_->line_rows() % tile_rows != 0) return std::nullopt;
+    LeftOutPadding left_out = *left_out_;
+    if (left_out.places) {
+      const double share = LeftOutPadding{std::nullopt, left_out.places}.share();
+      if (1 - share < kLeftOutOfLines || left_out.tiles_of_line(tile_rows).size() > kKindsOfTiles) left_out.places.reset();
+    }
+    return left_out.lines || left_out.places ? std::optional(left_out) : std::nullopt;
+  }
+
+  void leave_out(const std::optional<LeftOutPadding>& left_out) {
+    std::vector<PaddedAxis>& padded = t_.kernel.contraction->padded;
+    padded.clear();
+    if (!left_out) return;
+    for (const auto* axis : {&left_out->lines, &left_out->places})
+      if (*axis) padded.push_back(**axis);
   }
 
   // Windows are read in place where few columns share the cost of a panel, in which every element of the image lies once for each place
@@ -255,8 +299,9 @@ class ContractionTiler {
         const auto tiles = [&](int64_t extent, int64_t size, const auto& cost) {
           return static_cast<double>(extent / size) * cost(size) + (extent % size > 0 ? cost(extent % size) : 0.0);
         };
-        const double cycles =
+        double cycles =
             tiles(t_.rows(), r, [&](int64_t rows) { return tiles(vectors, v, [&](int64_t wide) { return tile_cycles(rows, wide); }); });
+        if (const auto left_out = left_out_of(r)) cycles *= left_out->share();
         if (best == 0 || cycles < best) best = cycles, t_.tile_rows = r, t_.tile_vectors = v;
       }
   }
@@ -315,7 +360,7 @@ class ContractionTiler {
     if (t_.depth_in_blocks()) t_.block_columns = even_blocks(n, kPartialBytes / (t_.block_rows * bytes()), t_.tile_columns());
     const Scalar* load = plain_load(right());
     if (t_.right == PanelSource::by_width && load && load->index.affine.coefficient(t_.column) == 1 && m >= t_.tile_rows &&
-        n >= 2 * t_.tile_columns() && k >= kFilledMeanwhile && !t_.left_groups)
+        n >= 2 * t_.tile_columns() && k >= kFilledMeanwhile && !t_.left_groups && !t_.left_out())
       t_.right_panels = 2;
   }
 
@@ -386,6 +431,7 @@ class ContractionTiler {
 
   const Processor& processor_;
   const std::vector<bool>& unshared_;
+  std::optional<LeftOutPadding> left_out_;  // that a tile's rows may allow
   TiledContraction t_;
 };
 
@@ -401,6 +447,7 @@ void TiledContraction::turn() {
   std::swap(c.left, c.right);
   std::swap(c.rows, c.columns);
   std::swap(row, column);
+  c.padded.clear();  // of what were rows
 }
 
 int64_t TiledContraction::left_pitch() const {

@@ -6,6 +6,7 @@
 
 #include "compiler/lower/kernel.h"
 #include "compiler/lower/operand_groups.h"
+#include "compiler/lower/padded_axis.h"
 #include "compiler/lower/processor.h"
 
 namespace einc {
@@ -40,6 +41,9 @@ struct TiledContraction {
   // The result's transpose is made instead: what were rows are columns.
   void turn();
   bool is_turned() const { return row > column; }
+
+  // Products with the zeros around an image, whose windows the left operand's rows are.
+  std::optional<LeftOutPadding> left_out() const { return left_out_padding(*kernel.contraction); }
 
   int64_t rows() const { return kernel.extent(row); }
   int64_t columns() const { return kernel.extent(column); }

@@ -267,6 +267,13 @@ bool launch_left_out(LoweredProgram& lowered, Chooser& choose) {
   return false;
 }
 
+bool padding_one_further(Kernel& kernel, Chooser& choose) {
+  if (!kernel.contraction) return false;
+  for (PaddedAxis& axis : kernel.contraction->padded)
+    if (choose.here()) return axis.first += 1, true;
+  return false;
+}
+
 bool dependent_launches_exchanged(LoweredProgram& lowered, Chooser& choose) {
   std::vector<Launch>& launches = lowered.program.launches;
   const auto access = [&](const Launch& l, size_t b) { return lowered.functions[l.function].kernel->buffers[b].access; };
@@ -363,6 +370,7 @@ constexpr Mutation kMutations[] = {
     {"an outer loop ends one early", outer_loop_ends_early},
     {"a reduction ends one early", reduction_ends_early},
     {"an index is divided by one more", division_of_an_index},
+    {"zeros around an image lie one element further", padding_one_further},
     {"the epilogue of a contraction is lost", epilogue_lost},
     {"a constant has the other sign", sign_of_a_constant},
     {"an index value is one more", offset_of<ScalarKind::index>},

@@ -55,7 +55,7 @@ void redirect(Stream stream, const std::string& path, int to) {
   close(empty);
   redirect(surroundings.output, output, STDOUT_FILENO);
   redirect(surroundings.errors, errors, STDERR_FILENO);
-  limit(RLIMIT_CPU, 10 * kSlowdown);  // a hang ends by a signal
+  limit(RLIMIT_CPU, 30 * kSlowdown);  // a hang ends by a signal; a training run took 12 s of a core that others used, too
   limit(RLIMIT_CORE, 0);
   if (kMemoryFactor == 1 && surroundings.launcher.empty())
     limit(RLIMIT_AS, surroundings.address_bytes.value_or(rlim_t{2} << 30));  // sanitizers reserve terabytes

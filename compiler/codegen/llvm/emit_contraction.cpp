@@ -6,21 +6,19 @@
 
 #include <algorithm>
 
-#include "compiler/codegen/llvm/emit_panels.h"
+#include "compiler/codegen/llvm/emit_products.h"
 #include "compiler/codegen/llvm/matrix_tiles.h"
-#include "compiler/codegen/llvm/register_block.h"
 
 namespace einc {
 namespace {
 
 using llvm::BasicBlock;
 
-constexpr int64_t kDepthsAhead = 12;   // of few rows, whose other operand streams from memory
 constexpr size_t kShortEpilogue = 12;  // values that are worth repeating for every vector of a tile
 
-class ContractionEmitter : PanelEmitter {
+class ContractionEmitter : ProductEmitter {
  public:
-  ContractionEmitter(llvm::Module& module, const std::string& name, const TiledContraction& plan) : PanelEmitter(module, name, plan) {}
+  ContractionEmitter(llvm::Module& module, const std::string& name, const TiledContraction& plan) : ProductEmitter(module, name, plan) {}
 
   void run() {
     if (t_.microkernel == Microkernel::matrix_tiles) matrix_.configure(module_), streamed_ = t_.streamed;
@@ -90,9 +88,7 @@ class ContractionEmitter : PanelEmitter {
     });
   }
 
-  // --- the microkernel ---
-
-  using Sums = RegisterBlock::Sums;
+  // --- tiles of sums ---
 
   int vectors_of(int64_t width) const { return static_cast<int>((width + t_.lanes - 1) / t_.lanes); }
 
@@ -104,10 +100,9 @@ class ContractionEmitter : PanelEmitter {
                                                  times(b_.CreateSub(row, block.rows.begin), t_.tile_columns())));
     Register tail = last_lanes(width);
     std::function<void(Register)> before_phase;
-    if (count == t_.tile_rows && !t_.panels_in_tiles()) before_phase = meanwhile(block, row, column, left, next);
+    if (count == t_.tile_rows && !t_.panels_in_tiles() && !left_out_) before_phase = meanwhile(block, row, column, left, next);
     Sums sums = first_sums(block, partial, count * vectors);
-    sums = t_.panels_in_tiles() ? multiply_pairs(left, right, block, count, vectors, std::move(sums))
-                                : multiply(left, right, block, count, vectors, tail, before_phase, std::move(sums));
+    sums = multiply({left, right, block, count, vectors, tail}, row, before_phase, std::move(sums));
     if (!t_.depth_in_blocks()) return epilogue(sums, row, count, column, width);
     BasicBlock *done = ValueEmitter::block("done"), *more = ValueEmitter::block("more"), *after = ValueEmitter::block("after");
     b_.CreateCondBr(b_.CreateICmpEQ(block.depth.end, i64(t_.depths())), done, more);
@@ -161,47 +156,6 @@ class ContractionEmitter : PanelEmitter {
       sums[k] = sum;
     }
     return sums;
-  }
-
-  Sums multiply(const Source& left, const Source& right, const Block& block, int count, int vectors, Register tail,
-                const std::function<void(Register)>& before_phase, Sums sums) {
-    const RegisterBlock registers{b_, vector_, alignment(), count, vectors, tail};
-    NarrowOperand narrow{left.base, left.width, left.depth};
-    WideOperand wide{right.base, right.depth, panel_alignment()};
-    if (t_.right == PanelSource::in_place) {
-      const DType stored = kernel_.values[kernel_.contraction->right].dtype;
-      wide.align = llvm::Align(static_cast<uint64_t>(bytes_of(stored)));
-      if (stored == DType::bf16) wide.dtype = stored, wide.fetched_ahead = kDepthsAhead * right.depth * bytes_of(stored);
-    }
-    Register depth = b_.CreateSub(block.depth.end, block.depth.begin);
-    if (t_.left_groups) {
-      // Blocks hold whole groups. Nothing is fetched ahead: windows overlap, and 3 x 3 ones of 64 channels run at 94 % of peak (Zen 5).
-      const OperandGroups& g = *t_.left_groups;
-      const int64_t unroll = g.depths <= OperandGroups::kUnrolled ? g.depths : kDepthUnroll;
-      return registers.multiply_in_groups(narrow, wide, b_.CreateUDiv(depth, i64(g.depths)), g.depths / unroll, static_cast<int>(unroll),
-                                          g.apart, std::move(sums));
-    }
-    if (t_.depths() >= kDepthUnroll) {
-      Register steps = b_.CreateUDiv(depth, i64(kDepthUnroll));
-      if (before_phase)
-        sums = registers.multiply_in_phases(narrow, wide, steps, kDepthUnroll, phases(), phase_steps(), std::move(sums), before_phase);
-      else
-        sums = registers.multiply(narrow, wide, steps, kDepthUnroll, std::move(sums));
-    }
-    if (t_.depths() % kDepthUnroll != 0 || t_.block_depth % kDepthUnroll != 0)
-      sums = registers.multiply(narrow, wide, b_.CreateURem(depth, i64(kDepthUnroll)), 1, std::move(sums));
-    return sums;
-  }
-
-  Sums multiply_pairs(const Source& left, const Source& right, const Block& block, int count, int vectors, Sums sums) {
-    constexpr int64_t kPairs = TiledContraction::kTileDepth / 2, kTileWords = TiledContraction::kTileRows * kPairs;
-    const RegisterBlock registers{b_, vector_, alignment(), count, vectors, nullptr, Product::of_pairs};
-    NarrowOperand narrow{left.base, left.width, left.depth};
-    WideOperand wide{right.base, right.depth, panel_alignment()};
-    wide.across = t_.tile_depths() * kTileWords;
-    Register depth = b_.CreateSub(block.depth.end, block.depth.begin);
-    Register groups = b_.CreateUDiv(b_.CreateAdd(depth, i64(2 * kPairs - 1)), i64(2 * kPairs));
-    return registers.multiply_in_groups(narrow, wide, groups, kPairs / kDepthUnroll, kDepthUnroll, kTileWords, std::move(sums));
   }
 
   // --- what is made of the sums ---

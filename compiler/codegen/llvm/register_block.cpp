@@ -33,8 +33,7 @@ Register RegisterBlock::load(const WideOperand& wide, int64_t elements, Register
   return wide.dtype == DType::bf16 ? from_storage(b, x, wide.dtype) : x;
 }
 
-RegisterBlock::Sums RegisterBlock::loop(NarrowOperand& narrow, WideOperand& wide, Register count, Sums sums,
-                                        const std::function<Sums(Register, Sums)>& body) const {
+RegisterBlock::Sums RegisterBlock::repeat(Register count, Sums sums, const std::function<Sums(Register, Sums)>& body) const {
   BasicBlock* entry = b.GetInsertBlock();
   const auto block = [&](const char* name) { return BasicBlock::Create(b.getContext(), name, entry->getParent()); };
   BasicBlock *head = block("depth"), *inside = block("step"), *after = block("summed");
@@ -45,22 +44,35 @@ RegisterBlock::Sums RegisterBlock::loop(NarrowOperand& narrow, WideOperand& wide
     node->addIncoming(x, entry);
     return node;
   };
-  llvm::PHINode *narrow_at = phi(narrow.base), *wide_at = phi(wide.base), *i = phi(b.getInt64(0));
+  llvm::PHINode* i = phi(b.getInt64(0));
   std::vector<llvm::PHINode*> now;
   for (Register s : sums) now.push_back(phi(s));
   b.CreateCondBr(b.CreateICmpSLT(i, count), inside, after);
   b.SetInsertPoint(inside);
-  narrow.base = narrow_at, wide.base = wide_at;
   const Sums next = body(i, {now.begin(), now.end()});
   BasicBlock* last = b.GetInsertBlock();
-  narrow_at->addIncoming(narrow.base, last);
-  wide_at->addIncoming(wide.base, last);
   i->addIncoming(b.CreateAdd(i, b.getInt64(1), "", true, true), last);
   for (size_t k = 0; k < next.size(); ++k) now[k]->addIncoming(next[k], last);
   b.CreateBr(head);
   b.SetInsertPoint(after);
-  narrow.base = narrow_at, wide.base = wide_at;
   return {now.begin(), now.end()};
+}
+
+RegisterBlock::Sums RegisterBlock::loop(NarrowOperand& narrow, WideOperand& wide, Register count, Sums sums,
+                                        const std::function<Sums(Register, Sums)>& body) const {
+  sums.insert(sums.begin(), {narrow.base, wide.base});
+  const auto take_operands = [&](Sums& all) {
+    narrow.base = all[0], wide.base = all[1];
+    all.erase(all.begin(), all.begin() + 2);
+  };
+  Sums done = repeat(count, std::move(sums), [&](Register i, Sums now) {
+    take_operands(now);
+    Sums next = body(i, std::move(now));
+    next.insert(next.begin(), {narrow.base, wide.base});
+    return next;
+  });
+  take_operands(done);
+  return done;
 }
 
 RegisterBlock::Sums RegisterBlock::multiply(NarrowOperand& narrow, WideOperand& wide, Register steps, int unroll, Sums sums) const {

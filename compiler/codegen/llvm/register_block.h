@@ -51,8 +51,11 @@ struct RegisterBlock {
   llvm::Type* stored(const WideOperand& wide) const;
   llvm::Value* load(const WideOperand& wide, int64_t elements, llvm::Value* mask) const;
 
+  // body(i, sums) for i < count makes the sums of each turn.
+  Sums repeat(llvm::Value* count, Sums sums, const std::function<Sums(llvm::Value*, Sums)>& body) const;
+
  private:
-  // body(i, sums) for i < count makes the sums of each turn; the operands move on as well.
+  // The same; the operands move on as well.
   Sums loop(NarrowOperand& narrow, WideOperand& wide, llvm::Value* count, Sums sums,
             const std::function<Sums(llvm::Value*, Sums)>& body) const;
   llvm::Value* at(llvm::Value* base, int64_t elements) const;

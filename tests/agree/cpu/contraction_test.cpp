@@ -55,7 +55,19 @@ std::vector<Tensor> run_on(int threads, const CpuProgram& program, const TensorM
   return outputs;
 }
 
-enum class ExpectedPlan { two_panels, two_panels_by_rows, rows_packed, few_depths, in_groups, tiles, bf16_pairs, matrix_tiles, anything };
+enum class ExpectedPlan {
+  two_panels,
+  two_panels_by_rows,
+  rows_packed,
+  few_depths,
+  in_groups,
+  left_out,
+  kept,
+  tiles,
+  bf16_pairs,
+  matrix_tiles,
+  anything
+};
 
 void check(const Case& test, ExpectedPlan expect = ExpectedPlan::anything) {
   CAPTURE(test.program);
@@ -85,6 +97,8 @@ void check(const Case& test, ExpectedPlan expect = ExpectedPlan::anything) {
         return (f.tiles->microkernel == Microkernel::matrix_tiles) == native_processor().matrix_tiles;
       if (expect == ExpectedPlan::rows_packed) return f.tiles->left == PanelSource::by_width;
       if (expect == ExpectedPlan::in_groups) return f.tiles->left_groups.has_value() && f.tiles->left == PanelSource::in_place;
+      if (expect == ExpectedPlan::left_out) return f.tiles->left_out().has_value();
+      if (expect == ExpectedPlan::kept) return !f.tiles->left_out();
       if (expect == ExpectedPlan::few_depths) return f.tiles->block_depth <= 32 && f.tiles->block_depth < f.tiles->depths();
       return f.tiles->right_panels == 2 &&
              (expect == ExpectedPlan::two_panels || f.tiles->shared == SharedAxis::rows || f.tiles->lanes < 16);
@@ -268,6 +282,50 @@ TEST_CASE("contractions: windows in place") {
       "dim k, o\ninput a: f64[g=2 h=9 w=9 c=16]\ninput b: f64[ky=3 kx=3 c o]\n"
       "output z = einsum(a, b, \"g (y + ky) (x + kx) c, ky kx c o -> g y x o\")\n";
   check({kOfBytes, {{"k", 144}, {"o", 40}}}, ExpectedPlan::in_groups);
+}
+
+// Windows that reach into zeros around an image: elements left out of a first, a last and a tile in between, and of one that is all of a
+// line; lines of windows; blocks of depth that end within a line and an element of it; packed and where it lies; the data's gradient.
+TEST_CASE("contractions: windows over the edge of an image") {
+  constexpr const char* kForward =
+      "dim k, c, o, size\ninput a: f32[g=2 h=size w=size c]\ninput b: f32[ky=3 kx=3 c o]\ninput r: f32[g y=size x=size o]\n"
+      "output z = relu(einsum(pad(a, h = (1, 1), w = (1, 1)), b, \"g (y + ky) (x + kx) c, ky kx c o -> g y x o\") + r)\n";
+  for (const auto& [size, c, o] : {std::array<int64_t, 3>{7, 16, 200}, {14, 16, 33}, {14, 20, 256}, {28, 8, 64}, {5, 4, 16}, {6, 260, 40}})
+    check({kForward, {{"k", 9 * c}, {"c", c}, {"o", o}, {"size", size}}}, ExpectedPlan::left_out);
+  check({kForward, {{"k", 9 * 512}, {"c", 512}, {"o", 256}, {"size", 7}}}, ExpectedPlan::left_out);
+  constexpr const char* kData =
+      "dim k, size\ninput a: f32[g=2 h=size w=size c=32]\ninput b: f32[ky=3 kx=3 c o=24]\ninput t: f32[g y=size x=size o]\n"
+      "z = einsum(pad(a, h = (1, 1), w = (1, 1)), b, \"g (y + ky) (x + kx) c, ky kx c o -> g y x o\")\n"
+      "output d = grad(sum(z * t), a)\noutput e = grad(sum(z * t), b)\n";
+  for (const int64_t size : {7, 14, 12}) check({kData, {{"k", 4 * size * size + 216}, {"size", size}}}, ExpectedPlan::left_out);
+  struct Other {
+    const char *padding, *places;
+    int64_t features;
+    ExpectedPlan expect;
+  };
+  const Other others[] = {
+      // by two places, more zeros on one side, elements two apart (packed, and where they lie), one axis alone; what is not all zeros
+      {"h = (1, 1), w = (0, 2)", "(2*y + ky) (2*x + kx)", 40, ExpectedPlan::left_out},
+      {"h = (3, 1), w = (2, 3)", "(y + ky) (x + kx)", 40, ExpectedPlan::left_out},
+      {"h = (2, 2), w = (2, 2)", "(y + 2*ky) (x + 2*kx)", 200, ExpectedPlan::left_out},
+      {"h = (2, 2), w = (2, 2)", "(y + 2*ky) (x + 2*kx)", 40, ExpectedPlan::kept},
+      {"h = (1, 1)", "(y + ky) (x + kx)", 40, ExpectedPlan::left_out},
+      {"w = (1, 1)", "(y + ky) (x + kx)", 40, ExpectedPlan::left_out},
+      {"h = (1, 1), w = (1, 1), value = 0.5", "(y + ky) (x + kx)", 40, ExpectedPlan::kept},
+      {"h = (1, 1), w = (1, 1), value = -0.0", "(y + ky) (x + kx)", 40, ExpectedPlan::kept},
+      {"g = (1, 1)", "(y + ky) (x + kx)", 40, ExpectedPlan::kept},
+  };
+  for (const auto& [padding, places, features, expect] : others)
+    for (const char* dtype : {"f32", "f64"})
+      check({fmt::format("dim k\ninput a: {0}[g=3 h=11 w=13 c=8]\ninput b: {0}[ky=3 kx=3 c o={1}]\n"
+                         "output z = einsum(pad(a, {2}), b, \"g {3} c, ky kx c o -> g y x o\")\n",
+                         dtype, features, padding, places),
+             {{"k", 72}}},
+            expect);
+  constexpr const char* kLine =
+      "dim k\ninput a: f32[g=3 t=21 c=12]\ninput b: f32[kt=5 c o=48]\n"
+      "output z = einsum(pad(a, t = (4, 0)), b, \"g (s + kt) c, kt c o -> g s o\")\n";
+  check({kLine, {{"k", 60}}}, ExpectedPlan::left_out);
 }
 
 // One function in the epilogue, however differentiation writes it; a change of that shows here.

@@ -64,7 +64,7 @@ class Example {
     if (arguments.front() == "train") arguments.push_back("--threads=1");  // threads that wait use up the time a test may take
     const Ran ran = run_einc(arguments);
     CAPTURE(fmt::format("{}", fmt::join(arguments, " ")));
-    CHECK_MESSAGE(ran.status == 0, ran.errors);
+    REQUIRE_MESSAGE(ran.status == 0, ran.errors);
     return ran;
   }
 

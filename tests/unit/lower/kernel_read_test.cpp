@@ -58,7 +58,7 @@ TEST_CASE("kernels read back") {
   const std::map<std::string, Kernel> kernels = many_kernels();
   CHECK(kernels.size() > 500);
   std::set<ScalarKind> kinds;
-  int attention = 0, softmax = 0, contractions = 0, parts = 0;
+  int attention = 0, softmax = 0, contractions = 0, padded = 0, parts = 0;
   for (const auto& [text, kernel] : kernels) {
     CAPTURE(text);
     const Kernel read = kernel_of(text);
@@ -71,6 +71,8 @@ TEST_CASE("kernels read back") {
     CHECK(read.buffers == kernel.buffers);
     for (const Scalar& v : kernel.values) kinds.insert(v.kind);
     if (kernel.attention) CHECK(read.attention->softmax == kernel.attention->softmax);
+    if (kernel.contraction) CHECK(read.contraction->padded == kernel.contraction->padded);
+    padded += kernel.contraction && !kernel.contraction->padded.empty();
     softmax += kernel.attention && kernel.attention->softmax;
     attention += kernel.attention.has_value(), contractions += kernel.contraction.has_value(), parts += kernel.part.has_value();
   }
@@ -78,6 +80,7 @@ TEST_CASE("kernels read back") {
   CHECK(attention > 5);
   CHECK(softmax > 5);
   CHECK(contractions > 50);
+  CHECK(padded > 1);
   CHECK(parts > 3);
 }
 
@@ -96,6 +99,7 @@ TEST_CASE("kernels that are none") {
       {"v1: f32 = expo(v0)\n", "6: expected a number at column 11"},
       {"scores over a0\n", "6: a step of attention outside it"},
       {"softmax scale 0x1p+0\n", "6: softmax outside attention"},
+      {"padded beyond 4: 1*(row div 1 mod 4) + 1*(depth div 1 mod 3) + -1\n", "6: padding outside a contraction"},
       {"nonsense\n", "6: 'nonsense' is no line of a kernel"},
       {"v1: f32 = b7[a0]\nstage \n  b1[a0] = v1\n", "8: v1 reads buffer b7"},
   };
