@@ -10,6 +10,7 @@
 #include "compiler/ir/graph.h"
 #include "compiler/ir/interpret.h"
 #include "compiler/lower/kernel_work.h"
+#include "runtime/base/flops_utilisation.h"
 #include "runtime/cpu/peak.h"
 #include "runtime/executor/executor.h"
 

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/base/flops_utilisation.h"
 #include "runtime/cpu/peak.h"
 #include "runtime/train/loop.h"
 

@@ -45,8 +45,7 @@ std::vector<TilesOfLine> LeftOutPadding::tiles_of_line(int64_t tile_rows) const 
     TilesOfLine tile{first / tile_rows, {}};
     for (int64_t element = 0; element < places->elements; ++element) {
       const Stretch of_line = places_inside(*places, element);
-      const Stretch rows{std::clamp<int64_t>(of_line.begin - first, 0, tile_rows),
-                            std::clamp<int64_t>(of_line.end - first, 0, tile_rows)};
+      const Stretch rows{std::clamp<int64_t>(of_line.begin - first, 0, tile_rows), std::clamp<int64_t>(of_line.end - first, 0, tile_rows)};
       if (rows.length() == 0) continue;
       if (!tile.parts.empty() && tile.parts.back().rows == rows && tile.parts.back().elements.end == element)
         ++tile.parts.back().elements.end;

@@ -11,6 +11,7 @@
 #include "compiler/ir/text.h"
 #include "compiler/plan/remembered_plans.h"
 #include "compiler/report/report.h"
+#include "runtime/base/flops_utilisation.h"
 
 namespace einc {
 namespace {
@@ -144,7 +145,7 @@ MeshAdvice advise(const Compilation& whole, const PipelineOptions& options, cons
   const double peak = contraction_peak(device, whole.graph->policy).value_or(0), all = static_cast<double>(devices);
   for (size_t i = 0; i < advice.ways.size(); ++i) {
     AdvisedWay& way = advice.ways[i];
-    if (peak > 0) way.mfu = flops.model / (peak * all * way.scheduled.seconds.total());
+    way.mfu = flops_utilisation(flops.model, way.scheduled.seconds.total(), peak * all);
     if (flops.step > 0) way.share = way.scheduled.flops.to_double() * all / flops.step;
     way.why = reasons_for(way, i + 1, i == 0 ? nullptr : &advice.ways[i - 1], device);
   }

@@ -24,6 +24,7 @@
 #include "compiler/report/report.h"
 #include "compiler/report/stage_steps.h"
 #include "runtime/base/big_stack.h"
+#include "runtime/base/flops_utilisation.h"
 
 namespace einc {
 
@@ -129,8 +130,8 @@ class ReportBuilder {
   void fill_mesh_mfu() {
     MeshReport& mesh = *report_.mesh;
     const double model = as_double(report_.forward.total).value_or(0) + as_double(report_.backward.total).value_or(0);
-    const double all = as_double(mesh.devices).value_or(0) * program_peak().value_or(0) * mesh.step_time_s().value_or(0);
-    if (all > 0) mesh.mfu = model / all;
+    const double peak = as_double(mesh.devices).value_or(0) * program_peak().value_or(0);
+    mesh.mfu = flops_utilisation(model, mesh.step_time_s().value_or(0), peak);
   }
 
   static DeviceStepReport planned_report(const MeshStep& step) {
@@ -356,7 +357,7 @@ class ReportBuilder {
         for (const LaunchReport& launch : launches) time += static_cast<double>(launch.count) * *launch.time_s;
         device.step_time_s = time;
         const double model = as_double(report_.forward.total).value_or(0) + as_double(report_.backward.total).value_or(0);
-        if (time > 0 && device.peak_flops > 0) device.mfu_at_bound = model / (time * device.peak_flops);
+        device.mfu_at_bound = flops_utilisation(model, time, device.peak_flops);
       } else {
         report_.notes.push_back(fmt::format("{} has no peak for some of the dtypes used: no step time", device.device.name));
       }

@@ -335,7 +335,10 @@ class TextRenderer {
                           percent(d.device.sustained_clock * d.device.sustained_products), percent(d.device.sustained_bandwidth)));
     if (d.step_time_s) w_.line(fmt::format("  one step takes {} ({})", human_seconds(*d.step_time_s), rates_used(d.device)));
     if (d.lower_bound_s) w_.line(fmt::format("  and never less than {}", human_seconds(*d.lower_bound_s)));
-    if (d.mfu_at_bound) w_.line(fmt::format("  MFU at that time {}", percent(*d.mfu_at_bound)));
+    if (d.mfu_at_bound)
+      w_.line(fmt::format("  MFU at that time {}", percent(*d.mfu_at_bound)));
+    else if (d.step_time_s && d.peak_flops > 0)
+      w_.line("  no MFU: the step skips work that these rules count");
     if (d.fits) w_.line(*d.fits ? "  the training step fits its memory" : "  the training step does not fit its memory");
   }
 

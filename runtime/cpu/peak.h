@@ -3,7 +3,6 @@
 // two cores, a launch of all threads.
 #pragma once
 #include <algorithm>
-#include <optional>
 
 #include "runtime/cpu/thread_pool.h"
 
@@ -27,14 +26,6 @@ struct CpuPeak {
 
 // A round trip above the first is one between cores that share no cache ("far"); above the second other work holds a core ("busy").
 inline constexpr double kFarRoundTrip = 200e-9, kBusyRoundTrip = 2e-6;
-
-// Model FLOPs utilisation (Chowdhery et al. 2022, PaLM, appendix B): FLOPs by the report's rules, of what the peak allows in that time.
-// None without a peak, and none above 1: then other work ran while the peak was measured, or the step skips work that the rules count, as
-// attention skips keys that a mask hides.
-inline std::optional<double> flops_utilisation(double flops, double seconds, double peak) {
-  const double part = peak > 0 ? flops / seconds / peak : 2;
-  return part <= 1 ? std::optional(part) : std::nullopt;
-}
 
 // Takes about 0.5 s. The best of several rounds each.
 CpuPeak measure_peak(ThreadPool& pool);

@@ -193,6 +193,38 @@ TEST_CASE("on a GPU what an epilogue does is no launch, and launches that run to
   CHECK(single.schedule.size() == together.schedule.size());
 }
 
+// Half of the keys lie behind a causal mask, and of 3 x 3 windows over 7 x 7 places 18 % reach into zeros: what is skipped is no work.
+TEST_CASE("where a step skips work that the rules count there is no MFU above one, and the text says why") {
+  const char* const attention = R"(
+dim s = 4096, t = s, d = 64
+input q: f32[s d]
+input k: f32[t d]
+input v: f32[t d]
+masked = where(iota(s) >= iota(t), einsum(q, k, "s d, t d -> s t") / 8, -inf)
+output y = einsum(softmax(masked, t), v, "s t, t d -> s d")
+)";
+  const char* const convolution = R"(
+input a: f32[g=8 h=7 w=7 c=512]
+input b: f32[ky=3 kx=3 c o=512]
+output z = einsum(pad(a, h = (1, 1), w = (1, 1)), b, "g (y + ky) (x + kx) c, ky kx c o -> g y x o")
+)";
+  struct Row {
+    const char *program, *device;
+    std::optional<bool> skips;  // or about as much as it falls short of the peak
+  };
+  for (const Row& row : {Row{attention, "h100-sxm", true}, Row{attention, "cpu", true}, Row{convolution, "cpu", std::nullopt},
+                         Row{kBlocks, "cpu", false}, Row{kBlocks, "h100-sxm", false}}) {
+    CAPTURE(row.program);
+    CAPTURE(row.device);
+    const Report report = report_of(row.program, row.device);
+    const std::string text = render_text(report, {100, Paint::off});
+    const bool says_so = text.find("no MFU: the step skips work that these rules count") != std::string::npos;
+    CHECK(says_so != report.device->mfu_at_bound.has_value());
+    if (row.skips) CHECK(says_so == *row.skips);
+    if (report.device->mfu_at_bound) CHECK(*report.device->mfu_at_bound <= 1);
+  }
+}
+
 TEST_CASE("on a processor two threads are no faster than one at what one does alone") {
   struct Row {
     const char* program;
