@@ -86,6 +86,8 @@ void check(const Case& test, ExpectedPlan expect = ExpectedPlan::anything) {
     options.processor = native_processor();
     options.processor->matrix_tiles = false, options.processor->bf16_pairs = has_cpu_feature("avx512bf16");
   }
+  if (expect == ExpectedPlan::left_out)  // bf16 is multiplied in f32, too
+    options.processor = native_processor(), options.processor->matrix_tiles = options.processor->bf16_pairs = false;
   const CpuProgram program(graph, test.dims, options);
   if (expect != ExpectedPlan::anything) {
     const auto& functions = program.lowered().lowered.functions;
@@ -322,6 +324,10 @@ TEST_CASE("contractions: windows over the edge of an image") {
                          dtype, features, padding, places),
              {{"k", 72}}},
             expect);
+  check({"dim k\ninput a: bf16[g=2 h=7 w=7 c=16]\ninput b: bf16[ky=3 kx=3 c o=48]\n"
+         "output z = einsum(pad(a, h = (1, 1), w = (1, 1)), b, \"g (y + ky) (x + kx) c, ky kx c o -> g y x o\")\n",
+         {{"k", 144}}},
+        ExpectedPlan::left_out);
   constexpr const char* kLine =
       "dim k\ninput a: f32[g=3 t=21 c=12]\ninput b: f32[kt=5 c o=48]\n"
       "output z = einsum(pad(a, t = (4, 0)), b, \"g (s + kt) c, kt c o -> g s o\")\n";
