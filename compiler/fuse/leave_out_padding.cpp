@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compiler/fuse/leave_out_padding.h"
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <optional>

@@ -5,6 +5,8 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "compiler/fuse/form_graph.h"
 #include "compiler/lower/kernel_work.h"
 #include "compiler/lower/processor_plan.h"
