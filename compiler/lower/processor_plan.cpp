@@ -50,7 +50,7 @@ ProcessorPlan plan_on_processor(const Kernel& kernel, const Processor& processor
     p.plan = plan_loops(kernel, processor, unshared);
     p.tiles = tile_contraction(kernel, processor, unshared);
     p.scratch_bytes = p.tiles ? p.tiles->scratch_bytes() : row_bytes(kernel);
-    if (kernel.contraction && !kernel.contraction->padded.empty())  // what is not counted is not made
+    if (kernel.contraction && !kernel.contraction->padded.empty())  // work is counted without it (kernel_work)
       EINC_CHECK(p.tiles && p.tiles->kernel.contraction->padded == kernel.contraction->padded, "padding that no tile leaves out");
   }
   p.alone = cycles_of_one_core(kernel, p, processor) < kSmallLaunch;

@@ -23,8 +23,8 @@ constexpr int kFewTiles = 4;  // of rows: to read the other operand so often cos
 // 128 columns (3 x 3 of 28 x 28) gain 14 %, while 256 (of 14 x 14) fall from 92 % of peak to 83.
 constexpr int64_t kShortestGroup = 7;
 constexpr int64_t kColumnsToPackFor = 192;
-// Elements of windows that are left out along a line take code for its first and last tiles: for so small a share of the products they
-// stay.
+// Elements of windows that are left out along a line take code for its first and last tiles: a bound on code, not measured. Lines of 28
+// places and 3 x 3 windows leave 2.4 % out, of 56 places 1.2 %.
 constexpr double kLeftOutOfLines = 0.02;
 constexpr size_t kKindsOfTiles = 3;       // first of a line, last, and those in between
 constexpr int64_t kFilledMeanwhile = 32;  // depth from which on a panel of columns is filled while another is read
