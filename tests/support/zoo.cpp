@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "dsl/render.h"
+#include "tests/support/tensor_difference.h"
 
 namespace einc {
 namespace {
@@ -60,12 +61,6 @@ TensorMap wanted(const json& values) {
     tensors[Name(name)] = Tensor::of_reals({static_cast<int64_t>(reals.size())}, reals);
   }
   return tensors;
-}
-
-double largest(const Tensor& tensor) {
-  double most = 0;
-  for (const double x : tensor.reals) most = std::max(most, std::fabs(x));
-  return most;
 }
 
 // "" or the worst of the tensors of one kind. What the backend leaves out is wrong; what it adds is not looked at.

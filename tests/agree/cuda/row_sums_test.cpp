@@ -16,14 +16,14 @@ using namespace einc;
 
 namespace {
 
-struct Sizes {
+struct RowSizes {
   int64_t batch, seq, wide;
 };
 // One row; fewer than parts; odd ones; rows that a warp holds, and such as take a block.
-const Sizes kSizes[] = {{1, 1, 40}, {1, 3, 33}, {3, 7, 37}, {5, 9, 64}, {2, 19, 1001}, {3, 11, 1536}};
+const RowSizes kRowSizes[] = {{1, 1, 40}, {1, 3, 33}, {3, 7, 37}, {5, 9, 64}, {2, 19, 1001}, {3, 11, 1536}};
 
 // The gradients of a layer norm's scale and shift and of a bias before it, over two leading axes.
-std::string layer_norm_of(const Sizes& s, const char* dtype) {
+std::string layer_norm_of(const RowSizes& s, const char* dtype) {
   return fmt::format(R"(import nn
 dim batch = {}, seq = {}, wide = {}
 input x: {}[batch seq wide]
@@ -36,7 +36,7 @@ minimize loss using adamw(lr = 0.1, clip_norm = 1.0)
                      s.batch, s.seq, s.wide, dtype, dtype);
 }
 
-std::string rms_norm_of(const Sizes& s, const char* dtype) {
+std::string rms_norm_of(const RowSizes& s, const char* dtype) {
   return fmt::format(R"(dim rows = {}, wide = {}
 input x: {}[rows wide]
 input dy: {}[rows wide]
@@ -79,7 +79,7 @@ int64_t kernels_with_parts(const CudaProgramText& program) {
 }  // namespace
 
 TEST_CASE("cuda: a norm's backward gives the interpreter's gradients") {
-  for (const Sizes& sizes : kSizes)
+  for (const RowSizes& sizes : kRowSizes)
     for (const char* dtype : {"f32", "bf16"})
       for (const std::string& text : {layer_norm_of(sizes, dtype), rms_norm_of(sizes, dtype)}) {
         CAPTURE(text);
@@ -88,7 +88,7 @@ TEST_CASE("cuda: a norm's backward gives the interpreter's gradients") {
 }
 
 TEST_CASE("cuda: a norm's backward reads its input and the gradient once, and writes once") {
-  const Sizes sizes{4, 512, 768};
+  const RowSizes sizes{4, 512, 768};
   const auto program = compiled(rms_norm_of(sizes, "bf16"));
   REQUIRE(program->list.kernels.size() == 2);
   CHECK(kernels_with_parts(*program) == 1);

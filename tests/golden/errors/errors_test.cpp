@@ -25,21 +25,21 @@ namespace {
 
 const std::string kFolder = "tests/golden/errors/";  // tests run in the repository's root
 
-enum class Stage : uint8_t { syntax, program };
+enum class CheckedAs : uint8_t { syntax, program };
 
 struct Checked {
   std::string text;
   std::set<std::string> codes;
 };
 
-Checked check_file(std::string name, std::string text, Stage stage) {
+Checked check_file(std::string name, std::string text, CheckedAs as) {
   SourceMap sources;
   Diagnostics diagnostics;
   ElaborateOptions options;
   options.dims = einc::test::dims_of(text);
   options.unused_names = UnusedNames::reported;
   if (const auto file = sources.add(std::move(name), std::move(text), diagnostics)) {
-    if (stage == Stage::syntax)
+    if (as == CheckedAs::syntax)
       parse(sources, *file, diagnostics);
     else
       elaborate(sources, *file, options, diagnostics);
@@ -83,10 +83,10 @@ std::set<std::string> all_codes_seen() {
     if (codes.contains(name)) seen.insert(name);
   };
   for (const auto& path : programs(kFolder + "syntax"))
-    add(check_file(path.string(), golden_text(path), Stage::syntax).codes, path.stem().string());
+    add(check_file(path.string(), golden_text(path), CheckedAs::syntax).codes, path.stem().string());
   for (const auto& path : programs(kFolder + "program"))
-    add(check_file(path.string(), golden_text(path), Stage::program).codes, path.stem().string());
-  for (const auto& [name, text] : generated()) add(check_file(name, text, Stage::syntax).codes, name);
+    add(check_file(path.string(), golden_text(path), CheckedAs::program).codes, path.stem().string());
+  for (const auto& [name, text] : generated()) add(check_file(name, text, CheckedAs::syntax).codes, name);
   return seen;
 }
 
@@ -94,7 +94,7 @@ std::set<std::string> all_codes_seen() {
 
 TEST_CASE("syntax errors") {
   for (const fs::path& path : programs(kFolder + "syntax")) {
-    const Checked result = check_file(path.string(), golden_text(path), Stage::syntax);
+    const Checked result = check_file(path.string(), golden_text(path), CheckedAs::syntax);
     CAPTURE(path.string());
     CHECK(result.codes.contains(path.stem().string()));
     expect_golden(result.text, fs::path(path).replace_extension(".txt"));
@@ -103,14 +103,14 @@ TEST_CASE("syntax errors") {
 
 TEST_CASE("errors of elaboration") {
   for (const fs::path& path : programs(kFolder + "program")) {
-    const Checked result = check_file(path.string(), golden_text(path), Stage::program);
+    const Checked result = check_file(path.string(), golden_text(path), CheckedAs::program);
     expect_golden(result.text, fs::path(path).replace_extension(".txt"));
   }
 }
 
 TEST_CASE("errors of generated files") {
   for (const auto& [name, text] : generated()) {
-    const Checked result = check_file(name + ".ein", text, Stage::syntax);
+    const Checked result = check_file(name + ".ein", text, CheckedAs::syntax);
     CHECK(result.codes.contains(name));
     expect_golden(result.text, kFolder + "syntax/" + name + ".txt");
   }
@@ -131,7 +131,7 @@ TEST_CASE("too many files") {
   fs::create_directories(folder);
   for (size_t i = 0; i <= kMaxFiles; ++i) std::ofstream(folder / fmt::format("f{}.ein", i)) << fmt::format("import \"f{}.ein\"\n", i + 1);
   std::ofstream(folder / fmt::format("f{}.ein", kMaxFiles + 1)) << "fn last(x) { return x }\n";
-  const Checked result = check_file((folder / "main.ein").string(), "import \"f0.ein\"\ninput x: []\noutput y = x\n", Stage::program);
+  const Checked result = check_file((folder / "main.ein").string(), "import \"f0.ein\"\ninput x: []\noutput y = x\n", CheckedAs::program);
   fs::remove_all(folder);
   CHECK(result.codes.contains("too_many_files"));
 }
@@ -142,8 +142,8 @@ TEST_CASE("files too large together") {
   const std::string half(kMaxSourceBytes / 2, ' ');
   for (const char* name : {"a.ein", "b.ein"}) std::ofstream(folder / name) << "fn " << name[0] << "(x) { return x }\n" << half;
   const std::string text = "input x: []\noutput y = x\n";
-  const Checked one = check_file((folder / "main.ein").string(), "import \"a.ein\"\n" + text, Stage::program);
-  const Checked two = check_file((folder / "main.ein").string(), "import \"a.ein\"\nimport \"b.ein\"\n" + text, Stage::program);
+  const Checked one = check_file((folder / "main.ein").string(), "import \"a.ein\"\n" + text, CheckedAs::program);
+  const Checked two = check_file((folder / "main.ein").string(), "import \"a.ein\"\nimport \"b.ein\"\n" + text, CheckedAs::program);
   fs::remove_all(folder);
   CHECK(one.codes.empty());
   CHECK(two.codes == std::set<std::string>{"program_too_large"});

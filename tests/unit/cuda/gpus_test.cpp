@@ -11,13 +11,6 @@
 namespace einc {
 namespace {
 
-constexpr Source kX{SourceKind::input, 0}, kT{SourceKind::input, 1}, kIds{SourceKind::input, 2}, kW{SourceKind::param, 0};
-
-const CudaProgram& program() {
-  static const CudaProgram program = TrainedProgram::make();
-  return program;
-}
-
 void train(SessionRep& session) {
   session.initialize(1);
   const float x[] = {1, 2, 3, 4}, t[] = {0, 2, 0, 5};
@@ -41,12 +34,12 @@ struct TwoGpus {
 
 TEST_CASE("a thread has the context afterwards that it had before, whatever was asked for") {
   const TwoGpus two;
-  program();
+  trained_program();
   const cuda::Context others = cuda::Gpu::numbered(1).context();
   for (const cuda::Context context : {others, cuda::Context{}}) {
     cuda::driver().cuCtxSetCurrent(context);
     {
-      SessionRep session(program(), 1);
+      SessionRep session(trained_program(), 1);
       CHECK(current() == context);
       train(session);
       CHECK(current() == context);
@@ -67,7 +60,7 @@ TEST_CASE("a thread has the context afterwards that it had before, whatever was 
 
 TEST_CASE("each session has its GPU") {
   const TwoGpus two;
-  SessionRep first(program(), 1), second(program(), 1, 1);
+  SessionRep first(trained_program(), 1), second(trained_program(), 1, 1);
   train(first);
   const auto on_first = emulator::kernels_on(0), on_second = emulator::kernels_on(1);
   train(second);
@@ -77,7 +70,7 @@ TEST_CASE("each session has its GPU") {
   first.step(), second.step();  // in turn, on one thread
   CHECK(std::memcmp(first.memory(kW), second.memory(kW), 16) == 0);
   CHECK_THROWS_WITH_AS(second.share(kW, first, kW), "a param or state that a session on GPU 0 holds is bound on GPU 1 too", RuntimeFailure);
-  CHECK_THROWS_WITH_AS(SessionRep(program(), 1, 2), "there is no GPU 2: there are 2, numbered from 0", RuntimeFailure);
+  CHECK_THROWS_WITH_AS(SessionRep(trained_program(), 1, 2), "there is no GPU 2: there are 2, numbered from 0", RuntimeFailure);
 }
 
 TEST_CASE("libraries are of a CUDA that the driver takes") {
@@ -85,7 +78,7 @@ TEST_CASE("libraries are of a CUDA that the driver takes") {
   CHECK(cuda::usable_cuda_versions(12080) == std::vector{12});
   CHECK(cuda::usable_cuda_versions(14010) == std::vector{13, 12});
   CHECK(cuda::usable_cuda_versions(0) == std::vector{13, 12});  // none here: code for other machines
-  program();
+  trained_program();
   CHECK(emulator::calls("cuDriverGetVersion") > 0);
 }
 

@@ -14,14 +14,7 @@
 namespace einc {
 namespace {
 
-constexpr Source kX{SourceKind::input, 0}, kT{SourceKind::input, 1}, kIds{SourceKind::input, 2}, kW{SourceKind::param, 0},
-    kCount{SourceKind::state, 0};
 using Four = std::array<float, 4>;
-
-const CudaProgram& program() {
-  static const CudaProgram program = TrainedProgram::make();
-  return program;
-}
 
 Four four(const void* values) {
   Four result;
@@ -31,7 +24,7 @@ Four four(const void* values) {
 Four four(const TensorView& view) { return four(view.data()); }
 
 struct Ready : SessionRep {
-  Ready() : SessionRep(einc::program(), 1) {
+  Ready() : SessionRep(trained_program(), 1) {
     initialize(1);
     give({1, 2, 3, 4}, {0, 2, 0, 5}, {0, 1, 2, 3});
   }

@@ -101,4 +101,12 @@ class TrainedProgram {
   }
 };
 
+inline constexpr Source kX{SourceKind::input, 0}, kT{SourceKind::input, 1}, kIds{SourceKind::input, 2}, kW{SourceKind::param, 0},
+    kCount{SourceKind::state, 0};
+
+inline const CudaProgram& trained_program() {
+  static const CudaProgram program = TrainedProgram::make();
+  return program;
+}
+
 }  // namespace einc
