@@ -69,18 +69,18 @@ Document advice_document(const MeshAdvice& advice) {
   w.table(table, true);
   for (const std::string& note : advice.whole) w.line("  " + note);
   for (const char* note : kNotes) w.line(std::string("  ") + note);
-  const auto runs = [](const AdvisedWay& way) { return way.scheduled.way.runs(); };
-  if (!std::ranges::all_of(advice.ways, runs)) {
-    const auto first = std::ranges::find_if(advice.ways, runs);
-    constexpr const char* kPredicted = "  Ways with stages that recompute are predicted: einc runs no stages under a limit of memory yet; ";
-    w.line(kPredicted + (first == advice.ways.end() ? "none of the others fits."
-                                                    : fmt::format("of the others, {} is the fastest.", first - advice.ways.begin() + 1)));
+  const auto keeps_all = [](const AdvisedWay& way) { return !way.scheduled.way.recomputes; };
+  if (!std::ranges::all_of(advice.ways, keeps_all)) {
+    const auto first = std::ranges::find_if(advice.ways, keeps_all);
+    constexpr const char* kByFormula =
+        "  Whether a way that recomputes fits is told by formula; its lines below with --report say what einc reaches. ";
+    w.line(kByFormula + (first == advice.ways.end() ? "Without recomputation none fits."
+                                                    : fmt::format("Of the others, {} is the fastest.", first - advice.ways.begin() + 1)));
   }
   for (size_t i = 0; i < advice.ways.size(); ++i) {
     const AdvisedWay& way = advice.ways[i];
     w.heading(fmt::format("{}  {}", i + 1, options_of(advice, way.scheduled.way)));
     for (const std::string& line : way.scheduled.way.lines()) w.line("      " + line);
-    if (!way.scheduled.way.runs()) w.line("      predicted: einc train runs no stages under a limit of memory yet");
     if (way.scheduled.way.accumulates())
       w.line(fmt::format("      trained with -D {}={} --accumulate {}", advice.batch.str(),
                          advice.batch_size / way.scheduled.way.micro_batches, way.scheduled.way.micro_batches));
@@ -107,7 +107,6 @@ std::string advice_json(const MeshAdvice& advice) {
                     {"spread", to_string(s.way.spread)},
                     {"micro_batches", s.way.micro_batches},
                     {"stages", stages_of(s)},
-                    {"runs", s.way.runs()},
                     {"step_time_s", s.seconds.total()},
                     {"compute_s", s.seconds.work},
                     {"recompute_s", s.again},

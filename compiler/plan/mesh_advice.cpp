@@ -122,15 +122,24 @@ MeshAdvice advise(const Compilation& whole, const PipelineOptions& options, cons
   bool too_large = found.fitting == 0;
   const auto schedule = [&](const EstimatedWay& way) {
     auto scheduled = scheduler.schedule(way.way);
-    if (scheduled && scheduled->fits) advice.ways.push_back({std::move(*scheduled), {}, 1, {}});
     too_large = too_large || (scheduled && !scheduled->fits);
+    return scheduled && scheduled->fits ? std::move(scheduled) : std::nullopt;
   };
-  std::ranges::for_each(found.best, schedule);
-  // Where the fastest one that runs takes more than its formulas say, the next.
-  const auto runs = [](const AdvisedWay& way) { return way.scheduled.way.runs(); };
-  for (const EstimatedWay& way : found.running)
-    if (std::ranges::none_of(advice.ways, runs) && std::ranges::find(found.best, way.way, &EstimatedWay::way) == found.best.end())
-      schedule(way);
+  const auto faster = [](const AdvisedWay& a, const AdvisedWay& b) {
+    return ranks_before(a.scheduled.seconds, a.scheduled.held, a.scheduled.way, b.scheduled.seconds, b.scheduled.held, b.scheduled.way);
+  };
+  for (const EstimatedWay& way : found.best)
+    if (auto scheduled = schedule(way)) advice.ways.push_back({std::move(*scheduled), {}, 1, {}});
+  // Where the fastest one that recomputes nothing takes more than its formulas say, the next.
+  const auto keeps_all = [](const AdvisedWay& way) { return !way.scheduled.way.recomputes; };
+  for (const EstimatedWay& way : found.keeping) {
+    if (std::ranges::any_of(advice.ways, keeps_all)) break;
+    if (std::ranges::find(found.best, way.way, &EstimatedWay::way) != found.best.end()) continue;
+    auto scheduled = schedule(way);
+    if (!scheduled || scheduled->way.recomputes) continue;
+    if (advice.ways.size() == kShown) advice.ways.erase(std::ranges::max_element(advice.ways, faster));
+    advice.ways.push_back({std::move(*scheduled), {}, 1, {}});
+  }
   if (advice.ways.empty() && too_large) {
     advice.fitting = 0;
     for (EstimatedWay& way : found.smallest) {
@@ -138,9 +147,7 @@ MeshAdvice advise(const Compilation& whole, const PipelineOptions& options, cons
       if (!advice.smallest || way.held.total() < advice.smallest->held.total()) advice.smallest = way;
     }
   }
-  std::ranges::sort(advice.ways, [](const AdvisedWay& a, const AdvisedWay& b) {
-    return ranks_before(a.scheduled.seconds, a.scheduled.held, a.scheduled.way, b.scheduled.seconds, b.scheduled.held, b.scheduled.way);
-  });
+  std::ranges::sort(advice.ways, faster);
   const WholeFlops flops = whole_flops(plain, dims);
   const double peak = contraction_peak(device, whole.graph->policy).value_or(0), all = static_cast<double>(devices);
   for (size_t i = 0; i < advice.ways.size(); ++i) {

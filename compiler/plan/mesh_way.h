@@ -41,7 +41,6 @@ struct MeshWay {
   std::optional<WayStages> stages{};
   bool recomputes = false;  // under a limit of the device's memory
 
-  bool runs() const { return !stages || !recomputes; }               // else it is predicted alone
   bool accumulates() const { return micro_batches > 1 && !stages; }  // gradients of micro-batches, one after the other
   std::string mesh() const;                                          // "data=4,model=2", for --mesh
   std::string shard() const;                                         // "batch=data; heads,hidden=model; states=data", for --shard

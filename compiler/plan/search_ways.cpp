@@ -315,17 +315,17 @@ FoundWays WaySearch::search(int64_t devices, size_t count) {
   const auto faster = [](const EstimatedWay& a, const EstimatedWay& b) {
     return ranks_before(a.seconds, a.held, a.way, b.seconds, b.held, b.way);
   };
-  // The fastest way that is more than predicted is always told.
-  const auto runs = [](const EstimatedWay& e) { return e.way.runs(); };
-  std::ranges::copy_if(found.best, std::back_inserter(found.running), runs);
+  // What a way holds that recomputes is known by formula alone: the fastest of the others is always told.
+  const auto keeps_all = [](const EstimatedWay& e) { return !e.way.recomputes; };
+  std::ranges::copy_if(found.best, std::back_inserter(found.keeping), keeps_all);
   const auto keep = [&](std::vector<EstimatedWay>& list, auto before) {
     const auto kept = static_cast<std::ptrdiff_t>(std::min(count, list.size()));
     std::ranges::partial_sort(list, list.begin() + kept, before);
     list.resize(static_cast<size_t>(kept));
   };
   keep(found.best, faster);
-  keep(found.running, faster);
-  if (!found.running.empty() && std::ranges::none_of(found.best, runs)) found.best.back() = found.running.front();
+  keep(found.keeping, faster);
+  if (!found.keeping.empty() && std::ranges::none_of(found.best, keeps_all)) found.best.back() = found.keeping.front();
   keep(found.smallest, [](const EstimatedWay& a, const EstimatedWay& b) { return ranks_before({}, a.held, a.way, {}, b.held, b.way); });
   return found;
 }

@@ -19,10 +19,10 @@ struct EstimatedWay {
 };
 
 struct FoundWays {
-  // The fastest that fit, best first, one that runs among them. Of ways that differ in what is spread alone, those that are neither
-  // faster than another one nor smaller are left out; of numbers of micro-batches the fastest that fits stands for all.
+  // The fastest that fit, best first, one that recomputes nothing among them. Of ways that differ in what is spread alone, those that are
+  // neither faster than another one nor smaller are left out; of numbers of micro-batches the fastest that fits stands for all.
   std::vector<EstimatedWay> best;
-  std::vector<EstimatedWay> running;   // likewise, of those that run alone
+  std::vector<EstimatedWay> keeping;   // likewise, of those that recompute nothing
   std::vector<EstimatedWay> smallest;  // those that take the least memory, whether or not they fit, least first
   size_t estimated = 0, fitting = 0;
 };

@@ -59,12 +59,11 @@ TEST_CASE("plan: pasted lines of stages give the numbers predicted") {
   REQUIRE_MESSAGE(ran.status == 0, ran.errors);
   const auto plan = nlohmann::json::parse(ran.output);
   const Sample sample(3);
-  size_t staged = 0, runs = 0;
+  size_t staged = 0, keeping = 0;
   for (const auto& way : plan["ways"]) {
     CAPTURE(way["mesh"].get<std::string>());
     CAPTURE(way["shard"].get<std::string>());
-    CHECK(way["runs"] == (way["stages"].is_null() || way["memory_limit"].is_null()));
-    runs += way["runs"] == true;
+    keeping += way["memory_limit"].is_null();
     if (way["stages"].is_null() || !sample.takes(staged++)) continue;
     const Ran pasted = run_einc(asked(kSmallGpt, {"--device=h100-sxm", "--mesh", way["mesh"], "--shard", way["shard"], "--report=json"}));
     REQUIRE_MESSAGE(pasted.status == 0, pasted.errors);
@@ -84,7 +83,7 @@ TEST_CASE("plan: pasted lines of stages give the numbers predicted") {
     CHECK(way["memory"]["parameters"].get<double>() == doctest::Approx(fullest["parameters"].get<double>()).epsilon(1e-12));
   }
   CHECK(staged > 0);
-  CHECK(runs > 0);
+  CHECK(keeping > 0);
 }
 
 TEST_CASE("plan: a way that fits by recomputation, pasted, recomputes and fits") {
