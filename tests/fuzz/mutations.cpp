@@ -3,18 +3,11 @@
 
 #include <algorithm>
 
-#include "compiler/gpu_plan/gpu_plan.h"
+#include "tests/fuzz/mutation_places.h"
 #include "tests/fuzz/plan_mutations.h"
 
 namespace einc {
 namespace {
-
-bool each_value(Kernel& kernel, const auto& plant) { return std::any_of(kernel.values.begin(), kernel.values.end(), plant); }
-
-bool each_store(Kernel& kernel, const auto& plant) {
-  return std::any_of(kernel.stages.begin(), kernel.stages.end(),
-                     [&](Stage& stage) { return std::any_of(stage.stores.begin(), stage.stores.end(), plant); });
-}
 
 bool each_guard(Kernel& kernel, const auto& plant) {
   return each_value(kernel, [&](Scalar& v) { return std::any_of(v.guards.begin(), v.guards.end(), plant); });
@@ -27,12 +20,6 @@ bool one_more_stride(const Kernel& kernel, Affine& index, Chooser& choose) {
       return true;
     }
   return false;
-}
-
-bool one_further(Affine& index, Chooser& choose) {
-  if (!choose.here()) return false;
-  index.constant += 1;
-  return true;
 }
 
 bool exchange_strides(const Kernel& kernel, Affine& index, Chooser& choose) {
@@ -137,12 +124,6 @@ bool operands_exchanged(Kernel& kernel, Chooser& choose) {
     std::swap(v.operands[first], v.operands[first + 1]);
     return true;
   });
-}
-
-bool shorten(Kernel& kernel, AxisId axis, Chooser& choose) {
-  if (kernel.extent(axis) < 2 || !choose.here()) return false;
-  kernel.axes[axis].extent -= 1;
-  return true;
 }
 
 bool outer_loop_ends_early(Kernel& kernel, Chooser& choose) {
@@ -397,72 +378,8 @@ constexpr Mutation kMutations[] = {
     {"a copy after the run is left out", copy_left_out},
 };
 
-bool sums_over_rows(const Store& s) { return s.mode == StoreMode::sum; }
-
-bool sum_over_rows_left_out(Kernel& kernel, Chooser& choose) {
-  return std::any_of(kernel.stages.begin(), kernel.stages.end(), [&](Stage& stage) {
-    const auto sum =
-        std::find_if(stage.stores.begin(), stage.stores.end(), [&](const Store& s) { return sums_over_rows(s) && choose.here(); });
-    if (sum == stage.stores.end()) return false;
-    stage.stores.erase(sum);
-    return true;
-  });
-}
-
-bool sum_over_rows_elsewhere(Kernel& kernel, Chooser& choose) {
-  return each_store(kernel, [&](Store& s) { return sums_over_rows(s) && one_further(s.index.affine, choose); });
-}
-
-bool sum_over_rows_of_an_operand(Kernel& kernel, Chooser& choose) {
-  return each_store(kernel, [&](Store& s) {
-    const Scalar& v = kernel.values[s.value];
-    if (!sums_over_rows(s) || v.kind != ScalarKind::map || v.operands.size() < 2 || !choose.here()) return false;
-    s.value = v.operands[0];
-    return true;
-  });
-}
-
-bool rows_end_early(Kernel& kernel, Chooser& choose) {
-  return kernel.part && std::any_of(kernel.outer.begin(), kernel.outer.end(), [&](AxisId a) { return shorten(kernel, a, choose); });
-}
-
-bool parts_end_early(Kernel& kernel, Chooser& choose) {
-  const auto is_part = [&](AxisId a) { return kernel.axes[a].name == Name("part"); };
-  return std::any_of(kernel.stages.begin(), kernel.stages.end(), [&](const Stage& stage) {
-    return std::any_of(stage.axes.begin(), stage.axes.end(), [&](AxisId a) { return is_part(a) && shorten(kernel, a, choose); });
-  });
-}
-
-bool a_part_without_a_block(Kernel& kernel, Chooser& choose) { return kernel.part && shorten(kernel, *kernel.part, choose); }
-
-constexpr Mutation kGpuMutations[] = {
-    {"a sum over rows is left out", sum_over_rows_left_out},
-    {"a sum over rows is one element further", sum_over_rows_elsewhere},
-    {"a sum over rows is of another value", sum_over_rows_of_an_operand},
-    {"the rows of parts end one early", rows_end_early},
-    {"the sums of the last part are left out", parts_end_early},
-    {"a part has no block", a_part_without_a_block},
-};
-
-// All kernels that are the changed one change.
-bool plant(FormedGraph& formed, KernelMutation mutate, Chooser& choose) {
-  std::vector<GraphKernel>& kernels = formed.list.kernels;
-  for (size_t k = 0; k < kernels.size(); ++k) {
-    const std::shared_ptr<const Kernel> before = kernels[k].kernel;
-    if (kernels[k].when == LaunchWhen::unbounded) continue;  // its results are not compared
-    if (std::any_of(kernels.begin(), kernels.begin() + static_cast<int64_t>(k), [&](const auto& x) { return x.kernel == before; }))
-      continue;
-    const auto after = std::make_shared<Kernel>(*before);
-    if (!mutate(*after, choose)) continue;
-    for (GraphKernel& x : kernels)
-      if (x.kernel == before) x.kernel = after;
-    return true;
-  }
-  return false;
-}
-
 bool plant(LoweredGraph& lowered, const Mutation& mutation, Chooser& choose) {
-  if (const auto* kernel = std::get_if<KernelMutation>(&mutation.plant)) return plant(lowered, *kernel, choose);
+  if (const auto* kernel = std::get_if<KernelMutation>(&mutation.plant)) return plant_in_kernels(lowered, *kernel, choose);
   if (const auto* plan = std::get_if<PlanMutation>(&mutation.plant)) return (*plan)(lowered, choose);
   return std::get<ProgramMutation>(mutation.plant)(lowered.lowered, choose);
 }
@@ -470,24 +387,6 @@ bool plant(LoweredGraph& lowered, const Mutation& mutation, Chooser& choose) {
 }  // namespace
 
 std::span<const Mutation> mutations() { return kMutations; }
-
-std::span<const Mutation> gpu_mutations() { return kGpuMutations; }
-
-std::unique_ptr<CudaProgramText> mutated_for_cuda(const Graph& graph, const Mutation& mutation, uint64_t choice) {
-  constexpr int64_t kLibraryProducts = INT64_MAX;
-  CudaOptions options;
-  options.library.products = kLibraryProducts;
-  auto compiled = compile_for_cuda(graph, {}, options);
-  const KernelMutation mutate = std::get<KernelMutation>(mutation.plant);
-  Chooser none(SIZE_MAX);
-  plant(*compiled, mutate, none);
-  if (none.seen() == 0) return nullptr;
-  Chooser one(choice % none.seen());
-  plant(*compiled, mutate, one);
-  plan_threads_of(compiled->bound, compiled->gpu, compiled->list);  // of the kernels as they are now
-  compiled->executable = make_cuda_program(compiled->bound, compiled->list, compiled->plan, compiled->gpu);
-  return compiled;
-}
 
 std::unique_ptr<LoweredGraph> lower_mutated(const Graph& graph, RunMode mode, const Mutation& mutation, uint64_t choice) {
   CpuOptions options;
