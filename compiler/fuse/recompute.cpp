@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compiler/fuse/recompute.h"
 
+#ifndef __clang__
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"  // g++ 12 of Boost's iterators over edges, which are optional
+#endif
 
 #include <algorithm>
 #include <boost/graph/adjacency_list.hpp>

@@ -163,7 +163,7 @@ class PlanReader {
   }
   template <class T>
   void read(std::optional<T>& value, char counts) {
-    read(value.emplace(), counts);
+    read(*(value = T{}), counts);
   }
   template <class T>
   void read(std::vector<T>& list, char counts) {

@@ -103,9 +103,13 @@ double seconds_on(Stream stream, const std::function<void()>& work);
 
 #include "runtime/cuda/libraries.h"
 
+namespace einc::cuda {
+
 template <class T, auto Destroy>
-einc::cuda::Handle<T, Destroy>::~Handle() {
+Handle<T, Destroy>::~Handle() {
   if (value_ == T{}) return;
   const GpuScope scope(*gpu_);
   (driver().*Destroy)(value_);
 }
+
+}  // namespace einc::cuda

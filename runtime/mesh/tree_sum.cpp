@@ -77,7 +77,9 @@ template <class T>
 void combine(ReduceKind reduce, const T* left, const T* right, int64_t count, T* result) {
   const auto each = [&](auto fn) {
     if (count == kBlock) {
+#ifndef __clang__
 #pragma GCC ivdep
+#endif
       for (int64_t i = 0; i < kBlock; ++i) result[i] = fn(left[i], right[i]);
     } else {
       for (int64_t i = 0; i < count; ++i) result[i] = fn(left[i], right[i]);

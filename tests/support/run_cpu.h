@@ -86,7 +86,7 @@ inline CpuRun run_program(const Executable& program, const std::vector<KernelFun
     GuardedMachine machine(program, functions, guard);
     if (!same_bits(run, run_on(machine, program, inputs, params, states, options)))
       throw GuardHit("memory of its own gives another result");
-    const bool looks = std::ranges::all_of(functions, [](const KernelFunction* f) { return f != nullptr; });
+    const bool looks = std::ranges::all_of(functions, [](KernelFunction* f) { return f != nullptr; });
     if (const std::string problem = looks ? wrong_bound(machine, program) : ""; !problem.empty()) throw GuardHit(problem);
   }
   return run;
