@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compiler/fuse/recompute.h"
 
-#ifndef __clang__
+#ifndef __clang__                                       // which does not know the warning
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"  // g++ 12 of Boost's iterators over edges, which are optional
 #endif
 

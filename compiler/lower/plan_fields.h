@@ -163,7 +163,7 @@ class PlanReader {
   }
   template <class T>
   void read(std::optional<T>& value, char counts) {
-    read(*(value = T{}), counts);
+    read(*(value = T{}), counts);  // clang 19 takes no emplace() of structs whose members have initial values
   }
   template <class T>
   void read(std::vector<T>& list, char counts) {

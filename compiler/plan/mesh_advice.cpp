@@ -136,7 +136,7 @@ MeshAdvice advise(const Compilation& whole, const PipelineOptions& options, cons
     if (std::ranges::any_of(advice.ways, keeps_all)) break;
     if (std::ranges::find(found.best, way.way, &EstimatedWay::way) != found.best.end()) continue;
     auto scheduled = schedule(way);
-    if (!scheduled || scheduled->way.recomputes) continue;
+    if (!scheduled || scheduled->way.recomputes) continue;  // by its schedule it has to, unlike by its formula
     if (advice.ways.size() == kShown) advice.ways.erase(std::ranges::max_element(advice.ways, faster));
     advice.ways.push_back({std::move(*scheduled), {}, 1, {}});
   }

@@ -105,6 +105,7 @@ double seconds_on(Stream stream, const std::function<void()>& work);
 
 namespace einc::cuda {
 
+// Behind the table of the driver, which the kinds of handles above are named by.
 template <class T, auto Destroy>
 Handle<T, Destroy>::~Handle() {
   if (value_ == T{}) return;

@@ -77,7 +77,7 @@ template <class T>
 void combine(ReduceKind reduce, const T* left, const T* right, int64_t count, T* result) {
   const auto each = [&](auto fn) {
     if (count == kBlock) {
-#ifndef __clang__
+#ifndef __clang__  // which does not know the pragma
 #pragma GCC ivdep
 #endif
       for (int64_t i = 0; i < kBlock; ++i) result[i] = fn(left[i], right[i]);

@@ -158,6 +158,12 @@ TEST_CASE("stages in plans: the fastest way that recomputes nothing is always to
   const std::string text = advice_document(advice).text({});
   CHECK(std::ranges::any_of(advice.ways, [](const AdvisedWay& way) { return way.scheduled.way.recomputes && way.scheduled.way.stages; }));
   CHECK(text.find("say what einc reaches. Of the others, ") != std::string::npos);
+
+  // With less, ways that recompute nothing by formula do so by their schedules, but for slow ones.
+  p.device.memory_bytes -= 101e3;
+  const MeshAdvice tight = advise(p.whole, p.options, p.declared, plans_for(p.device), p.device, 8);
+  CHECK(tight.ways.size() <= 10);
+  CHECK(std::ranges::any_of(tight.ways, [](const AdvisedWay& way) { return !way.scheduled.way.recomputes; }));
 }
 
 }  // namespace einc
