@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <span>
 #include <string_view>
 #include <utility>
 
@@ -29,19 +30,19 @@ class StageCutter {
         round_(round),
         build_(out_.local.graph) {
     Graph& g = out_.local.graph;
-    g.name = in_.name, g.dims = in_.dims, g.mesh = in_.mesh, g.policy = in_.policy;
+    g.name = in_.name, g.dims = in_.dims.without_conditions(), g.mesh = in_.mesh, g.policy = in_.policy;
     g.loops = in_.loops, g.loop_contexts = in_.loop_contexts, g.chosen_by = in_.chosen_by;
-    out_.at.resize(in_.size());
     // A program without an update has no round of its own for it.
     if (local.stores == DeviceUpdates::in_place && places.rounds > kUpdateRound && round == places.rounds - 1)
       out_.local.stores = DeviceUpdates::in_place;
     out_.local.coordinates.resize(local.coordinates.size());
   }
 
-  StageProgram run(const std::vector<bool>& live) {
-    for (uint32_t i = 0; i < in_.size(); ++i)
-      if (live[i] && places_.of[i] == stage_ && places_.round[i] == round_ && !is_declaration(in_.nodes[i].op)) place(NodeId{i});
+  // `own`: nodes of the stage and the round that are no declarations, in order.
+  StageProgram run(std::span<const NodeId> own) {
+    for (const NodeId id : own) place(id);
     roots();
+    if (out_.is_empty()) return std::move(out_);
     for (size_t c = 0; c < whole_.collectives.size(); ++c)
       if (const NodeId at = out_.at[whole_.collectives[c].index]; at.valid() && is_collective(out_.local.graph[at].op))
         out_.local.collectives.push_back(at), out_.numbers.push_back(c);
@@ -63,17 +64,19 @@ class StageCutter {
     node.origin = whole.graph[id].origin;
     const NodeId at = Builder(program.local.graph).append(std::move(node));
     program.local.declared.push_back({at, Layout(whole.graph.type(id).rank())});
-    return program.at[id.index] = at;
+    program.at.put(id.index, at);
+    return at;
   }
 
   // A value that another program reads lasts until it is taken: it is a result of its own. Once for all that read it, which is known when
   // all are cut.
   static void keep_taken(StageProgram& program, const Localized& whole, NodeId value) {
     Graph& g = program.local.graph;
-    NodeId& at = program.at[value.index];
+    NodeId at = program.at[value.index];
     if (!at.valid()) {  // a declaration that the stage itself reads in other rounds
       EINC_CHECK(is_declaration(whole.graph[value].op), "a value is taken from where it is not made");
       at = Builder(g).append(Node(whole.graph[value]));
+      program.at.put(value.index, at);
       const DeviceValue& declared = *std::ranges::find(whole.declared, value, &DeviceValue::node);
       program.local.declared.push_back({at, declared.layout, declared.zigzag});
     }
@@ -89,14 +92,19 @@ class StageCutter {
   }
 
   NodeId place(NodeId id) {
-    if (out_.at[id.index].valid()) return out_.at[id.index];
-    if (!is_here(id)) {
-      const NodeId first = first_alike_[id.index], known = out_.at[first.index];
-      return out_.at[id.index] = known.valid() ? known : take(out_, whole_, first);
-    }
+    if (const NodeId known = out_.at[id.index]; known.valid()) return known;
+    const NodeId placed = is_here(id) ? copy(id) : taken(first_alike_[id.index]);
+    out_.at.put(id.index, placed);
+    return placed;
+  }
+  NodeId copy(NodeId id) {
     Node node = in_[id];
     for (NodeId& operand : node.operands) operand = place(operand);
-    return out_.at[id.index] = build_.append(std::move(node));
+    return build_.append(std::move(node));
+  }
+  NodeId taken(NodeId first) {
+    const NodeId known = out_.at[first.index];
+    return known.valid() ? known : take(out_, whole_, first);
   }
 
   DeviceValue placed(DeviceValue value) {
@@ -253,12 +261,19 @@ StagePrograms cut_stages(const Localized& local, const StagePlaces& places) {
   StagePrograms out;
   const std::vector<bool> live = live_nodes(local);
   const std::vector<NodeId> first_alike = first_gathers(local.graph, places);
+  std::vector<std::vector<NodeId>> own(static_cast<size_t>(places.stages) * static_cast<size_t>(places.rounds));
+  const auto own_of = [&](int stage, int round) -> std::vector<NodeId>& {
+    return own[static_cast<size_t>(stage) * static_cast<size_t>(places.rounds) + static_cast<size_t>(round)];
+  };
+  for (uint32_t i = 0; i < local.graph.size(); ++i)
+    if (live[i] && places.of[i] != kEveryStage && !is_declaration(local.graph.nodes[i].op))
+      own_of(places.of[i], places.round[i]).push_back(NodeId{i});
   std::vector<std::pair<NodeId, StageSend>> taken;  // by what takes them
   for (int stage = 0; stage < places.stages; ++stage) {
     std::vector<StageProgram>& rounds = out.stages.emplace_back();
     std::vector<bool> sent(local.graph.size(), false);  // to this stage
     for (int round = 0; round < places.rounds; ++round) {
-      rounds.push_back(StageCutter(local, places, first_alike, stage, round).run(live));
+      rounds.push_back(StageCutter(local, places, first_alike, stage, round).run(own_of(stage, round)));
       for (const NodeId value : rounds.back().taken) {
         const StageSend send{value, places.of[value.index], stage, places.round[value.index], round};
         EINC_CHECK(send.made < round || (round == kMicrobatchRound && send.from != stage), "a value is read in the round that makes it");

@@ -3,6 +3,7 @@
 // an input; what others read is an output. Each is a device's graph like any other's, so that all that plans, counts and interprets those
 // does so with stages, too.
 #pragma once
+#include <map>
 #include <unordered_map>
 #include <vector>
 
@@ -28,14 +29,33 @@ struct EarlierValue {
   NodeId there;
 };
 
+// Nodes of a program by those of the whole device's graph. Of many stages and rounds most have few, or none.
+class NodesHere {
+ public:
+  // Invalid: it is not here.
+  NodeId operator[](uint32_t of_whole) const {
+    const auto known = at_.find(of_whole);
+    return known == at_.end() ? NodeId{} : known->second;
+  }
+  void put(uint32_t of_whole, NodeId here) { at_[of_whole] = here; }
+  auto begin() const { return at_.begin(); }
+  auto end() const { return at_.end(); }
+
+ private:
+  std::map<uint32_t, NodeId> at_;  // in the whole's order
+};
+
+// Without conditions on dims: those are the whole's.
 struct StageProgram {
-  Localized local;              // collectives: those of this program
-  std::vector<NodeId> at;       // by node of the whole device's graph; invalid: it is not here
+  Localized local;  // collectives: those of this program
+  NodesHere at;
   std::vector<size_t> numbers;  // of its collectives, in the whole's list; those of microbatches (stage_meetings.h) stand behind
   std::vector<NodeId> taken;    // nodes of the whole's graph that are inputs here: another stage or an earlier round makes them
   std::vector<EarlierValue> earlier{};
   // By node of the whole's graph: its sum over microbatches. Of their round.
   std::unordered_map<uint32_t, NodeId> sums{};
+
+  bool is_empty() const { return local.graph.nodes.empty(); }
 };
 
 struct StagePrograms {

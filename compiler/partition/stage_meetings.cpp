@@ -19,6 +19,7 @@ class StageMeetings {
       : programs_(programs), whole_(whole), places_(places), axis_(whole.graph.mesh.stages.over), several_(microbatches > 1) {}
 
   std::optional<NodeId> run() {
+    find_taken();
     for (int s = 0; s < places_.stages; ++s) {
       pair_with_sent(s);
       if (several_) sum_up(s);
@@ -95,14 +96,13 @@ class StageMeetings {
     for (const DeviceValue& gradient : whole_.gradients)
       if (gradient.node.valid() && places_.of_data[gradient.node.index])
         std::erase_if(p.local.gradients, [&](const DeviceValue& d) { return d.node == p.at[gradient.node.index]; });
-    for (uint32_t i = 0; i < whole_.graph.size(); ++i) {
-      const NodeId value{i}, at = p.at[i];
-      if (!at.valid() || is_declaration(whole_.graph.nodes[i].op) || places_.of[i] != s || places_.round[i] != kMicrobatchRound ||
-          !is_summed(value))
+    for (const auto& [i, at] : p.at) {
+      const NodeId value{i};
+      if (is_declaration(whole_.graph.nodes[i].op) || places_.of[i] != s || places_.round[i] != kMicrobatchRound || !taken_behind_[i])
         continue;
       const auto output = std::ranges::find(g.outputs, stage_value_name(value), &Output::name);
       EINC_CHECK(output != g.outputs.end(), "a sum is no result");
-      if (!is_sent_each(value)) {
+      if (!taken_each_[i]) {
         p.local.outputs.erase(p.local.outputs.begin() + (output - g.outputs.begin()));
         g.outputs.erase(output);
       }
@@ -136,27 +136,17 @@ class StageMeetings {
     return sum;
   }
 
-  bool takes(int stage, int round, NodeId value) {
-    const std::vector<NodeId>& taken = program(stage, round).taken;
-    return std::ranges::find(taken, value) != taken.end();
-  }
-  bool is_summed(NodeId value) {
+  void find_taken() {
+    taken_each_.resize(whole_.graph.size()), taken_behind_.resize(whole_.graph.size());
     for (int s = 0; s < places_.stages; ++s)
-      for (int round = kUpdateRound; round < places_.rounds; ++round)
-        if (takes(s, round, value)) return true;
-    return false;
-  }
-  bool is_sent_each(NodeId value) {
-    for (int s = 0; s < places_.stages; ++s)
-      if (takes(s, kMicrobatchRound, value)) return true;
-    return false;
+      for (int round = kMicrobatchRound; round < places_.rounds; ++round)
+        for (const NodeId value : program(s, round).taken) (round == kMicrobatchRound ? taken_each_ : taken_behind_)[value.index] = true;
   }
 
   void find_earlier(int s, int round) {
     StageProgram& p = program(s, round);
-    for (uint32_t i = 0; i < whole_.graph.size(); ++i) {
-      const NodeId here = p.at[i];
-      if (!here.valid() || !is_declaration(p.local.graph[here].op)) continue;
+    for (const auto& [i, here] : p.at) {
+      if (!is_declaration(p.local.graph[here].op)) continue;
       const bool is_made_here = places_.of[i] == s && !is_declaration(whole_.graph.nodes[i].op);
       for (int before = is_made_here ? places_.round[i] : 0; before < round; ++before) {
         const StageProgram& other = program(s, before);
@@ -176,6 +166,7 @@ class StageMeetings {
   const int axis_;
   const bool several_;
   std::optional<NodeId> alone_;
+  std::vector<bool> taken_each_, taken_behind_;  // by node of the whole's graph: microbatches take it, later rounds
 };
 
 }  // namespace

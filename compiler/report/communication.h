@@ -44,6 +44,7 @@ struct StageReport {
   int64_t held = 1;                             // microbatches of which it keeps what the backward needs, at most
   Amount flops, parameters, peak;               // the latter where launches are planned
   int64_t microbatch_bytes = 0;                 // of the peak, that each further microbatch takes which is held
+  int64_t process_bytes = 0;                    // likewise, that a process takes besides
   std::optional<double> forward_s, backward_s;  // of a microbatch
   std::optional<double> begin_s, end_s;         // the rest of a step: before the first forward, behind the last backward
   std::optional<double> idle_s;                 // of a step

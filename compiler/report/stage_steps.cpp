@@ -27,11 +27,22 @@ bool do_the_same(const StageProgram& a, const StageProgram& b) {
          std::ranges::equal(a.local.updates, b.local.updates, {}, value, value) &&
          std::ranges::equal(a.local.gradients, b.local.gradients, {}, value, value) &&
          std::ranges::equal(a.local.given_gradients, b.local.given_gradients, {}, &Update::value, &Update::value) &&
-         a.local.loss.node == b.local.loss.node;
+         a.local.loss.node == b.local.loss.node && a.local.stores == b.local.stores;
+}
+
+// Rounds in which a stage has something to do: of what goes from stage to stage behind the microbatches, each has its own.
+std::vector<size_t> busy_rounds(const std::vector<StageProgram>& rounds) {
+  std::vector<size_t> busy;
+  for (size_t r = 0; r < rounds.size(); ++r)
+    if (!rounds[r].is_empty()) busy.push_back(r);
+  return busy;
 }
 
 bool do_the_same(const std::vector<StageProgram>& a, const std::vector<StageProgram>& b) {
-  return std::ranges::equal(a, b, [](const StageProgram& x, const StageProgram& y) { return do_the_same(x, y); });
+  return std::ranges::equal(busy_rounds(a), busy_rounds(b), [&](size_t x, size_t y) {
+    const bool alike = x == y || (x > kMicrobatchRound && y > kMicrobatchRound);
+    return alike && do_the_same(a[x], b[y]);
+  });
 }
 
 struct StageStep {
@@ -68,8 +79,11 @@ class Stages {
     if (!plan_) return;
     exchanged_ = exchanged_bytes();
     for (size_t s = 0; s < pipeline.stages.size(); ++s) add_step(s);
-    for (size_t s = 0; s < steps_.size(); ++s)
-      pipeline.stages[s].peak = amount_here(Rational(peak(s))), pipeline.stages[s].microbatch_bytes = further_bytes(s);
+    for (size_t s = 0; s < steps_.size(); ++s) {
+      StageReport& stage = pipeline.stages[s];
+      stage.peak = amount_here(Rational(peak(s)));
+      stage.microbatch_bytes = further_bytes(s), stage.process_bytes = steps_[s].each().process;
+    }
     show_memory();
     const auto has_times = [](const StageStep& s) {
       return std::ranges::all_of(s.rounds, [](const MeshStep& step) { return step.line.has_value(); });
@@ -96,15 +110,15 @@ class Stages {
     const std::vector<StageProgram>& programs = staged_.cut.stages[s];
     for (size_t other = 1; other < s; ++other)
       if (steps_[other].each().recomputed.empty() && exchanged_[other] == exchanged_[s] && do_the_same(staged_.cut.stages[other], programs))
-        return steps_.push_back(steps_[other]);
+        return steps_.push_back(like(other, s));
     StageStep stage;
-    stage.rounds.resize(programs.size());
+    stage.rounds.resize(programs.size(), nothing());
     const auto plan = [&](size_t r, const std::optional<HeldBesides>& held) {
       return device_step(programs[r].local, staged_.given, plan_, process_bytes_, {s == 0, exchanged_[s].sent, exchanged_[s].received},
                          held, device_, seconds_of_collectives(programs[r]));
     };
     HeldBesides besides;
-    for (size_t r = 0; r < programs.size(); ++r)
+    for (const size_t r : busy_rounds(programs))
       if (r != kMicrobatchRound) stage.rounds[r] = plan(r, {}), besides.process = std::max(besides.process, stage.rounds[r].process);
     besides.values = stage.values(), besides.working = stage.working(), besides.further = further(s);
     MeshStep& each = stage.rounds[kMicrobatchRound];
@@ -112,6 +126,21 @@ class Stages {
     each.process = std::max(each.process, besides.process);
     if (std::ranges::all_of(stage.rounds, [](const MeshStep& step) { return step.line.has_value(); })) add_times(stage, programs);
     steps_.push_back(std::move(stage));
+  }
+
+  MeshStep nothing() const {
+    MeshStep step;
+    if (device_) step.line.emplace();
+    return step;
+  }
+
+  // What another stage does, in this one's rounds.
+  StageStep like(size_t other, size_t s) const {
+    StageStep stage = steps_[other];
+    std::ranges::fill(stage.rounds, nothing());
+    const std::vector<size_t> from = busy_rounds(staged_.cut.stages[other]), to = busy_rounds(staged_.cut.stages[s]);
+    for (size_t i = 0; i < to.size(); ++i) stage.rounds[to[i]] = steps_[other].rounds[from[i]];
+    return stage;
   }
 
   struct Exchanged {

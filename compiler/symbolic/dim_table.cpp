@@ -118,8 +118,9 @@ Verdict decide(const Condition& c) {
   return Verdict::depends;
 }
 
-std::optional<bool> holds(const Condition& c, const Bindings& values) {
-  const auto left = c.left.evaluate(values), right = c.right.evaluate(values);
+namespace {
+
+std::optional<bool> holds(const Condition& c, const std::optional<Rational>& left, const std::optional<Rational>& right) {
   if (!left || !right) return std::nullopt;
   switch (c.kind) {
     case ConditionKind::divides:
@@ -136,6 +137,12 @@ std::optional<bool> holds(const Condition& c, const Bindings& values) {
       return *left <= Rational(INT64_MAX);
   }
   return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<bool> holds(const Condition& c, const Bindings& values) {
+  return holds(c, c.left.evaluate(values), c.right.evaluate(values));
 }
 
 std::string to_string(const Condition& c) {
@@ -203,13 +210,26 @@ std::vector<Definition> DimTable::definitions() const {
   return result;
 }
 
+DimTable DimTable::without_conditions() const {
+  DimTable table;
+  table.dims_ = dims_, table.index_ = index_;
+  return table;
+}
+
 BindResult DimTable::bind(const Bindings& given) const {
   BindResult result;
   bind_given(given, result);
   for (const Dim& d : dims_)
     if (d.kind == DimKind::derived) bind_derived(d, result);
+  // Equal layers ask the same of the same sizes, each at its own place.
+  std::unordered_map<Poly, std::optional<Rational>> known;
+  const auto value_of = [&](const Poly& size) -> const std::optional<Rational>& {
+    const auto [at, is_new] = known.try_emplace(size);
+    if (is_new) at->second = size.evaluate(result.values);
+    return at->second;
+  };
   for (const Condition& c : conditions_)
-    if (holds(c, result.values) == false && !follows_from_dim(c, result)) {
+    if (holds(c, value_of(c.left), value_of(c.right)) == false && !follows_from_dim(c, result)) {
       result.problems.push_back(
           {BindProblemKind::condition, Name(), c.source, c.text + (c.text.empty() ? "" : ": ") + broken(c, result.values)});
     }

@@ -70,6 +70,8 @@ class DimTable {
   // A dim's size in base dims; the name is declared.
   Poly size(Name name) const;
   std::vector<Definition> definitions() const;  // derived dims, for fold_names
+  // Of a part of a program whose conditions are looked at as a whole.
+  DimTable without_conditions() const;
 
   // `given` sets free and defaulted dims.
   BindResult bind(const Bindings& given) const;
