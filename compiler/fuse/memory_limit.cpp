@@ -28,6 +28,79 @@ struct ValueClass {
   size_t chosen = 0;  // the first so many: the later ones are wanted as soon as the backward begins
 };
 
+// Layers differ in the numbers of their modules: h.0.mlp, h.1.mlp.
+std::vector<ValueClass> classes_of(const RemadeStep& step, const std::vector<NodeId>& values) {
+  std::map<std::pair<std::string, int64_t>, size_t> known;
+  std::vector<ValueClass> classes;
+  for (NodeId id : values) {
+    const auto [at, fresh] = known.try_emplace({value_kind(step.graph()[id]), step.bytes(id)}, classes.size());
+    if (fresh) classes.emplace_back();
+    classes[at->second].members.push_back(id);
+  }
+  return classes;
+}
+
+int64_t bytes_of(const RemadeStep& step, const ValueClass& c) {
+  return step.bytes(c.members.front()) * static_cast<int64_t>(c.members.size());
+}
+
+// Those of the most bytes, at most so many.
+std::vector<ValueClass> largest(const RemadeStep& step, std::vector<ValueClass> classes, size_t most) {
+  std::ranges::stable_sort(classes, std::ranges::greater{}, [&](const ValueClass& c) { return bytes_of(step, c); });
+  if (classes.size() > most) classes.resize(most);
+  return classes;
+}
+
+std::vector<NodeId> chosen_of(const std::vector<ValueClass>& classes) {
+  std::vector<NodeId> all;
+  for (const ValueClass& c : classes) all.insert(all.end(), c.members.begin(), c.members.begin() + static_cast<long>(c.chosen));
+  return all;
+}
+
+// What iterations of loops make again from what they are handed, as if each were a checkpoint: all of it, or where bits would change then,
+// one class after the other, the largest first, as long as they stay and the plan gets smaller.
+struct WithinIterations {
+  std::vector<NodeId> handed;  // saved all, whether or not the backward reads them
+  std::vector<ValueClass> classes;
+  int64_t bytes = 0;  // of the plan; too much: there are none
+};
+
+WithinIterations within_iterations(RemadeStep& step, const std::vector<std::string>& like) {
+  const Graph& graph = step.graph();
+  std::vector<bool> handed_on(graph.size(), false);
+  for (const Node& node : graph.nodes)
+    for (const NodeId x : node.operands)
+      if (node.origin.phase == Phase::forward && node.origin.loop_context != graph[x].origin.loop_context) handed_on[x.index] = true;
+  WithinIterations within;
+  for (const NodeId id : step.stored())
+    if (handed_on[id.index]) within.handed.push_back(id);
+  step.save(within.handed);
+  std::vector<NodeId> made, alike;
+  for (const NodeId id : step.candidates()) {
+    if (handed_on[id.index] || graph[id].origin.loop_context == 0) continue;
+    made.push_back(id);
+    if (std::ranges::find(like, value_kind(graph[id])) != like.end()) alike.push_back(id);
+  }
+  within.bytes = RemadeStep::kTooMuch;
+  const auto whole = [&](const std::vector<NodeId>& values) {
+    within.classes = classes_of(step, values);
+    for (ValueClass& c : within.classes) c.chosen = c.members.size();
+    if (!values.empty()) within.bytes = step.bytes_with(values);
+    return within.bytes < RemadeStep::kTooMuch;
+  };
+  if (whole(alike) || whole(made)) return within;
+  within.classes = largest(step, classes_of(step, made), kMostClasses);
+  for (ValueClass& c : within.classes) {
+    c.chosen = c.members.size();
+    const int64_t bytes = step.bytes_with(chosen_of(within.classes));
+    if (bytes < within.bytes && bytes < step.bytes_as_is())
+      within.bytes = bytes;
+    else
+      c.chosen = 0;
+  }
+  return within;
+}
+
 class LimitedStep {
  public:
   LimitedStep(RemadeStep& step, const MemoryLimit& limit)
@@ -42,18 +115,22 @@ class LimitedStep {
     std::vector<ValueClass> best;
     double best_cost = std::numeric_limits<double>::infinity();
     // Saving one more value of each layer (its input) may let others be made from that, not from the layer before.
-    std::vector<ValueClass> more = largest(classes_of(step_.stored()), kMostInputs);
+    std::vector<ValueClass> more = largest(step_, classes_of(step_, step_.stored()), kMostInputs);
     more.insert(more.begin(), ValueClass{});
     for (const ValueClass& inputs : more) {
       step_.save(inputs.members);
-      classes_ = largest(classes_of(step_.candidates()), kMostClasses);
+      classes_ = largest(step_, classes_of(step_, step_.candidates()), kMostClasses);
       const int64_t reached = choose_set() ? limit_ : choose_by_class();
       least_ = std::min(least_, reached);
       if (const double cost = step_.cost(chosen()); reached <= limit_ && cost < best_cost)
         best = classes_, best_saved = inputs.members, best_cost = cost;
       if (!best.empty() && asked_.goal == MemoryGoal::any_choice) break;
     }
-    if (best.empty()) refuse();
+    if (best.empty()) {
+      WithinIterations within = within_iterations(step_, {});
+      if (least_ = std::min(least_, within.bytes); within.bytes > limit_) refuse();
+      best = std::move(within.classes), best_saved = std::move(within.handed);
+    }
     classes_ = std::move(best), step_.save(best_saved);
     if (asked_.goal == MemoryGoal::least_time) take_back();
     const std::vector<NodeId> all = chosen();
@@ -61,36 +138,7 @@ class LimitedStep {
   }
 
  private:
-  // Layers differ in the numbers of their modules: h.0.mlp, h.1.mlp.
-  std::vector<ValueClass> classes_of(const std::vector<NodeId>& values) const {
-    std::map<std::tuple<Op, std::string, std::string, uint32_t, int64_t>, size_t> known;
-    std::vector<ValueClass> classes;
-    for (NodeId id : values) {
-      const Origin& origin = step_.graph()[id].origin;
-      std::string module = origin.module.str();
-      std::erase_if(module, [](char c) { return c >= '0' && c <= '9'; });
-      const auto [at, fresh] = known.try_emplace(
-          {step_.graph()[id].op, origin.label.str(), std::move(module), origin.location.line, step_.bytes(id)}, classes.size());
-      if (fresh) classes.emplace_back();
-      classes[at->second].members.push_back(id);
-    }
-    return classes;
-  }
-
-  int64_t bytes(const ValueClass& c) const { return step_.bytes(c.members.front()) * static_cast<int64_t>(c.members.size()); }
-
-  // Those of the most bytes, at most so many.
-  std::vector<ValueClass> largest(std::vector<ValueClass> classes, size_t most) const {
-    std::ranges::stable_sort(classes, std::ranges::greater{}, [&](const ValueClass& c) { return bytes(c); });
-    if (classes.size() > most) classes.resize(most);
-    return classes;
-  }
-
-  std::vector<NodeId> chosen() const {
-    std::vector<NodeId> all;
-    for (const ValueClass& c : classes_) all.insert(all.end(), c.members.begin(), c.members.begin() + static_cast<long>(c.chosen));
-    return all;
-  }
+  std::vector<NodeId> chosen() const { return chosen_of(classes_); }
   // With another number of a class.
   std::vector<NodeId> chosen_with(ValueClass& c, size_t number) const {
     const size_t before = std::exchange(c.chosen, number);
@@ -117,7 +165,7 @@ class LimitedStep {
       take(set);
       double freed = 0;
       for (const ValueClass& c : classes_)
-        if (c.chosen > 0) freed += static_cast<double>(bytes(c));
+        if (c.chosen > 0) freed += static_cast<double>(bytes_of(step_, c));
       if (freed >= needed) sets.push_back({set, step_.cost(chosen()) * needed / freed});
     }
     std::ranges::stable_sort(sets, {}, &Set::cost);
@@ -140,7 +188,7 @@ class LimitedStep {
     while (least > limit_ && !left.empty()) {
       const double known = step_.cost(chosen());
       const auto best = std::ranges::min_element(left, {}, [&](ValueClass* c) {
-        return (step_.cost(chosen_with(*c, c->members.size())) - known) / static_cast<double>(std::max<int64_t>(bytes(*c), 1));
+        return (step_.cost(chosen_with(*c, c->members.size())) - known) / static_cast<double>(std::max<int64_t>(bytes_of(step_, *c), 1));
       });
       change(**best, least);
       left.erase(best);
@@ -194,23 +242,14 @@ class LimitedStep {
   int64_t least_;
 };
 
-// Saved values that may be made again, but those that an iteration hands to the next one, which are saved all.
-std::vector<NodeId> within_iterations(RemadeStep& step) {
-  const Graph& graph = step.graph();
-  std::vector<bool> handed_on(graph.size(), false);
-  for (const Node& node : graph.nodes)
-    for (const NodeId x : node.operands)
-      if (node.origin.phase == Phase::forward && node.origin.loop_context != graph[x].origin.loop_context) handed_on[x.index] = true;
-  std::vector<NodeId> chosen, handed;
-  for (const NodeId id : step.stored())
-    if (handed_on[id.index]) handed.push_back(id);
-  step.save(handed);
-  for (const NodeId id : step.candidates())
-    if (!handed_on[id.index] && graph[id].origin.loop_context != 0) chosen.push_back(id);
-  return chosen;
-}
-
 }  // namespace
+
+std::string value_kind(const Node& node) {
+  const Origin& origin = node.origin;
+  std::string module = origin.module.str();
+  std::erase_if(module, [](char c) { return c >= '0' && c <= '9'; });
+  return fmt::format("{} {} {} {}", to_string(node.op), origin.label.str(), module, origin.location.line);
+}
 
 void recompute_within_limit(Forming& f) {
   if (!f.options.memory_limit || (f.mode != RunMode::training && !f.options.memory_limit->of_device)) return;
@@ -219,7 +258,7 @@ void recompute_within_limit(Forming& f) {
   RemadeStep step(f, f.passes.subspan(static_cast<size_t>(own - f.passes.begin()) + 1));
   LimitedStep::Result limited;
   if (limit.goal == MemoryGoal::whole_iterations) {
-    limited.made.values = within_iterations(step);
+    limited.made.values = chosen_of(within_iterations(step, limit.like).classes);
     if (limited.made.values.empty()) return;
     limited.copies = step.copies(limited.made.values);
   } else {

@@ -5,9 +5,10 @@
 // means for the graph: remade_values.
 // Classes of values alike (of equal layers) are taken whole, the cheapest set of them that fits, or where none of the sets tried does the
 // cheapest class for its bytes first; then as few of each as are enough. Once more with one class of layers' inputs saved as well, as
-// checkpoints (Chen et al. 2016, Training Deep Nets with Sublinear Memory Cost).
+// checkpoints (Chen et al. 2016, Training Deep Nets with Sublinear Memory Cost); where no choice fits, with all that iterations hand on.
 #pragma once
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "compiler/ir/graph.h"
@@ -21,6 +22,9 @@ struct Recomputation {
   std::vector<NodeId> values;  // of the graph given
   double cost = 0;             // FLOPs that it adds, with those that take as long as the bytes it moves
 };
+
+// Values of one kind are alike, but for their sizes: of equal layers, and of the graphs of a program's devices.
+std::string value_kind(const Node& node);
 
 // Throws RuntimeFailure (resource) with the least that can be reached where that is more than the limit.
 void recompute_within_limit(Forming& forming);

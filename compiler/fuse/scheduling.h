@@ -26,7 +26,8 @@ struct MemoryLimit {
   int64_t taken = 0;  // of those, by others than the step
   int threads = 1;    // each with scratch of its own, on a processor
   MemoryGoal goal = MemoryGoal::least_time;
-  CountDevice of_device{};  // of a mesh's device: what counts instead of the plan's bytes; none: the step is the whole program's
+  std::vector<std::string> like{};  // of whole iterations: kinds of values (value_kind) that are tried first, as those of a like program
+  CountDevice of_device{};          // of a mesh's device: what counts instead of the plan's bytes; none: the step is the whole program's
 };
 
 struct Scheduling {
