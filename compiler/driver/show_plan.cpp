@@ -5,6 +5,7 @@
 
 #include <charconv>
 
+#include "compiler/api/mesh_process.h"
 #include "compiler/api/render_report.h"
 #include "compiler/driver/choose_device.h"
 #include "compiler/driver/command_line.h"
@@ -73,7 +74,7 @@ ExitStatus tell_of_nothing(const CompileRequest& request, const MeshAdvice& advi
                (advice.batch_size / advice.devices + 1) * advice.devices);
     return ExitStatus::wrong_usage;
   }
-  if (advice.fitting == 0) {
+  if (advice.smallest) {
     const EstimatedWay& least = *advice.smallest;
     fmt::print(stderr,
                "einc: no way to split {} over {} fits {:.0f} bytes: the least is {:.0f} on each device, with {}; more devices take less\n",
@@ -105,7 +106,8 @@ ExitStatus show_plan(const CompileRequest& request, const PipelineOptions& given
     asked.memory_limit = scheduling.memory_limit;
     return plan_for_device(asked, fleet->device);
   };
-  const MeshAdvice advice = advise(c, options, declared, plan_for, fleet->device, fleet->devices);
+  const auto process = [&](const Graph& graph, const Bindings& dims) { return process_bytes_of(graph, dims, fleet->device.target); };
+  const MeshAdvice advice = advise(c, options, declared, plan_for, fleet->device, fleet->devices, process);
   if (advice.ways.empty()) return tell_of_nothing(request, advice);
   fmt::print("{}", request.report == "json" ? advice_json(advice) : advice_document(advice).text(style));
   return ExitStatus::done;

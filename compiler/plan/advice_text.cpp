@@ -15,8 +15,8 @@ using Json = nlohmann::ordered_json;
 // What the numbers are, for every plan.
 constexpr const char* kNotes[] = {
     "Work: launches as planned between collectives. Sent: one collective after the other; exposed: of it while no launch goes on.",
-    "Idle: of a pipeline's stage, while others work. Memory: as scheduled, without what a process takes besides. Again: of the work, "
-    "recomputed to fit, by formula."};
+    "Idle: of a pipeline's stage, while others work. Memory: as scheduled, with what a process takes besides. Again: of the work, "
+    "recomputed to fit."};
 
 Json number_of(const Rational& value) {
   if (value.is_integer() && value.to_double() < 9e15) return static_cast<int64_t>(value.to_double());
@@ -72,10 +72,9 @@ Document advice_document(const MeshAdvice& advice) {
   const auto keeps_all = [](const AdvisedWay& way) { return !way.scheduled.way.recomputes; };
   if (!std::ranges::all_of(advice.ways, keeps_all)) {
     const auto first = std::ranges::find_if(advice.ways, keeps_all);
-    constexpr const char* kByFormula =
-        "  Whether a way that recomputes fits is told by formula; its lines below with --report say what einc reaches. ";
-    w.line(kByFormula + (first == advice.ways.end() ? "Without recomputation none fits."
-                                                    : fmt::format("Of the others, {} is the fastest.", first - advice.ways.begin() + 1)));
+    w.line(first == advice.ways.end()
+               ? "  Without recomputation none fits."
+               : fmt::format("  Of those that recompute nothing, {} is the fastest.", first - advice.ways.begin() + 1));
   }
   for (size_t i = 0; i < advice.ways.size(); ++i) {
     const AdvisedWay& way = advice.ways[i];
@@ -123,6 +122,7 @@ std::string advice_json(const MeshAdvice& advice) {
                       {"inputs", s.held.inputs},
                       {"kept", s.held.kept},
                       {"workspace", s.held.workspace},
+                      {"process", s.held.process},
                       {"total", s.held.total()}}},
                     {"flops", number_of(s.flops)},
                     {"mfu", way.mfu ? Json(*way.mfu) : Json(nullptr)},

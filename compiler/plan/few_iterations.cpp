@@ -81,14 +81,22 @@ FewIterations::FewIterations(const Compilation& whole, const PipelineOptions& op
   }
 }
 
+Bindings FewIterations::folding(int64_t times) const {
+  Bindings dims = folding_;
+  if (!single_.empty()) dims[single_] *= times;
+  return dims;
+}
+
 double FewIterations::whole(std::span<const double> of_samples) const {
   double sum = of_samples[0];
   for (size_t i = 0; i < more_.size(); ++i) sum += static_cast<double>(more_[i]) * (of_samples[i + 1] - of_samples[0]);
   return sum;
 }
 
-double FewIterations::whole_of_last(double second, double folding) const {
-  return folding + static_cast<double>(more_[0] - 2) * (folding - second);
+double FewIterations::whole(const Taken& shorter, const Taken& longer) const {
+  const auto more = static_cast<double>(more_[0] + kFew - longer.iterations),
+             apart = static_cast<double>(longer.iterations - shorter.iterations);
+  return longer.amount + more / apart * (longer.amount - shorter.amount);
 }
 
 Rational FewIterations::whole(std::span<const Rational> of_samples) const {

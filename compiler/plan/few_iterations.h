@@ -19,6 +19,8 @@ class FewIterations {
   const std::vector<Bindings>& samples() const { return samples_; }
   // Dims of a program whose formulas fold to any number of iterations (cost/sum.h): two of each loop are neither its first nor its last.
   const Bindings& folding() const { return folding_; }
+  // Of the single loop, so many times its iterations.
+  Bindings folding(int64_t times) const;
   // Dims that only count iterations left out.
   const std::vector<Name>& counts() const { return counts_; }
   // The dim left out where it is the only one and counts a single loop: what stages may share. Empty: none.
@@ -26,8 +28,12 @@ class FewIterations {
   // What the whole program takes, from what the samples do, in their order.
   double whole(std::span<const double> of_samples) const;
   Rational whole(std::span<const Rational> of_samples) const;
-  // Of one loop left short, what grows evenly only from the second sample on: by that one and the folding program, which has one more.
-  double whole_of_last(double second, double folding) const;
+  // Of one loop left short, what grows evenly only from so many iterations on, by what two programs with more of them take.
+  struct Taken {
+    int64_t iterations;
+    double amount;
+  };
+  double whole(const Taken& shorter, const Taken& longer) const;
 
  private:
   std::vector<Name> counts_;

@@ -6,17 +6,21 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <span>
 
 #include "compiler/cost/totals.h"
+#include "compiler/fuse/memory_limit.h"
 #include "compiler/ir/text.h"
 #include "compiler/plan/remembered_plans.h"
+#include "compiler/plan/schedule_ways.h"
 #include "compiler/report/report.h"
 #include "runtime/base/flops_utilisation.h"
 
 namespace einc {
 namespace {
 
-constexpr size_t kShown = 10;
+// Of ways that fit by their formulas some do not by their schedules, or recompute: the next ones are tried, up to so many.
+constexpr size_t kCandidates = 20;
 
 // Sentences on what a step goes to, and on what is behind the way before.
 std::vector<std::string> reasons_for(const AdvisedWay& way, size_t rank, const AdvisedWay* before, const Device& device) {
@@ -34,13 +38,14 @@ std::vector<std::string> reasons_for(const AdvisedWay& way, size_t rank, const A
     why.push_back(fmt::format(
         "Stages: {} of {}, {} microbatches; idle {} of the step; times are those of stage {}, which has the most work", s.way.stages->count,
         s.way.stages->loop.str(), s.way.micro_batches, percent(s.seconds.idle / s.seconds.total()), s.shown));
-  why.push_back(fmt::format("Memory{}: {} of {}; params, gradients and states {}, kept for the backward {}, workspace {}",
+  const std::string process = s.held.process > 0 ? ", process " + human_bytes(s.held.process) : "";
+  why.push_back(fmt::format("Memory{}: {} of {}; params, gradients and states {}, kept for the backward {}, workspace {}{}",
                             s.way.stages ? fmt::format(" of stage {}", s.fullest) : "", percent(s.held.total() / device.usable_bytes()),
                             human_bytes(device.usable_bytes()), human_bytes(fixed), human_bytes(s.held.kept),
-                            human_bytes(s.held.workspace + s.held.inputs)));
+                            human_bytes(s.held.workspace + s.held.inputs), process));
   if (s.way.recomputes)
-    why.push_back(fmt::format("Recomputed in the backward: {} of the work{}, by formula; the limit is the device's memory",
-                              human_seconds(s.again), s.way.stages ? " on the stage with the most" : ""));
+    why.push_back(fmt::format("Recomputed in the backward: {} of the work{}; the limit is the device's memory", human_seconds(s.again),
+                              s.way.stages ? " on the stage with the most" : ""));
   if (!before) return why;
   const StepSeconds &mine = s.seconds, &theirs = before->scheduled.seconds;
   const auto change = [](double t) { return (t < 0 ? "-" : "+") + human_seconds(std::abs(t)); };
@@ -79,14 +84,25 @@ WholeFlops whole_flops(const Graph& graph, const Bindings& dims) {
 
 }  // namespace
 
-PlacedWays placed_ways(const Graph& graph, const Bindings& dims, const PlanFor& plan_for, Name loop) {
+namespace {
+
+Scheduling whole_iterations(std::vector<std::string> like) {
   Scheduling again;
-  again.memory_limit = MemoryLimit{0, 0, 1, MemoryGoal::whole_iterations};
-  PlacedWays placed{placed_values(graph, plan_for({})(graph, dims, RunMode::training, {})),
-                    placed_values(graph, plan_for(again)(graph, dims, RunMode::training, {})),
-                    loop,
-                    {},
-                    {}};
+  again.memory_limit = MemoryLimit{0, 0, 1, MemoryGoal::whole_iterations, std::move(like)};
+  return again;
+}
+
+}  // namespace
+
+WayPlans way_plans(const PlanFor& plan_for, const SamplePrograms& programs, const PlacedWays& placed) {
+  const std::vector<Name>& counts = programs.few().counts();
+  return {remembered(plan_for({}), counts), remembered(plan_for(whole_iterations(placed.made_again)), counts)};
+}
+
+PlacedWays placed_ways(const Graph& graph, const Bindings& dims, const PlanFor& plan_for, Name loop) {
+  const PlannedStep again = plan_for(whole_iterations({}))(graph, dims, RunMode::training, {});
+  PlacedWays placed{placed_values(graph, plan_for({})(graph, dims, RunMode::training, {})), placed_values(graph, again), {}, loop, {}, {}};
+  for (const NodeId id : again.formed->recomputation.values) placed.made_again.push_back(value_kind(graph[id]));
   if (loop.empty()) return placed;
   placed.firsts = even_stages(3, graph.dims.bind(dims).values.at(loop));
   placed.stages = place_stages(graph, loop, placed.firsts);
@@ -94,7 +110,7 @@ PlacedWays placed_ways(const Graph& graph, const Bindings& dims, const PlanFor& 
 }
 
 MeshAdvice advise(const Compilation& whole, const PipelineOptions& options, const DeclaredAxes& declared, const PlanFor& plan_for,
-                  const Device& device, int64_t devices) {
+                  const Device& device, int64_t devices, decltype(WayPlans::process) process, size_t shown) {
   const Bindings dims = whole.graph->dims.bind(options.dims).values;
   SamplePrograms programs(whole, options, dims, split_names(*whole.graph, declared));
   MeshAdvice advice{whole.graph->name.str(),
@@ -115,38 +131,51 @@ MeshAdvice advise(const Compilation& whole, const PipelineOptions& options, cons
   if (!programs.batch().empty()) one[programs.batch()] = std::max<int64_t>(1, programs.batch_size() / devices);
   const PlacedWays placed = placed_ways(plain, one, plan_for, programs.loop());
   WaySearch search(programs, placed, device, spreads_of(*whole.graph, declared));
-  FoundWays found = search.search(devices, kShown);
+  const FoundWays found = search.search(devices, kCandidates);
   advice.estimated = found.estimated, advice.fitting = found.fitting;
-  const PlanStep once = remembered(plan_for({}), programs.few().counts());
-  WayScheduler scheduler(programs, placed, once, device);
-  bool too_large = found.fitting == 0;
-  const auto schedule = [&](const EstimatedWay& way) {
-    auto scheduled = scheduler.schedule(way.way);
-    too_large = too_large || (scheduled && !scheduled->fits);
-    return scheduled && scheduled->fits ? std::move(scheduled) : std::nullopt;
+  WayPlans plans = way_plans(plan_for, programs, placed);
+  plans.process = std::move(process);
+  WaySchedulers schedulers(programs, placed, plans, device);
+  std::vector<MeshWay> tried;
+  // Those that fit, in order; the least of those that do not is kept.
+  const auto fitting = [&](std::span<const EstimatedWay> ways) {
+    std::vector<MeshWay> fresh;
+    for (const EstimatedWay& way : ways)
+      if (std::ranges::find(tried, way.way) == tried.end()) fresh.push_back(way.way), tried.push_back(way.way);
+    std::vector<ScheduledWay> fit;
+    for (std::optional<ScheduledWay>& way : schedulers.schedule(fresh)) {
+      if (way && way->fits) fit.push_back(std::move(*way));
+      if (!way || way->fits) continue;
+      if (!advice.smallest || way->held.total() < advice.smallest->held.total()) advice.smallest = {way->way, way->held, {}, 0};
+    }
+    return fit;
   };
   const auto faster = [](const AdvisedWay& a, const AdvisedWay& b) {
     return ranks_before(a.scheduled.seconds, a.scheduled.held, a.scheduled.way, b.scheduled.seconds, b.scheduled.held, b.scheduled.way);
   };
-  for (const EstimatedWay& way : found.best)
-    if (auto scheduled = schedule(way)) advice.ways.push_back({std::move(*scheduled), {}, 1, {}});
-  // Where the fastest one that recomputes nothing takes more than its formulas say, the next.
-  const auto keeps_all = [](const AdvisedWay& way) { return !way.scheduled.way.recomputes; };
-  for (const EstimatedWay& way : found.keeping) {
-    if (std::ranges::any_of(advice.ways, keeps_all)) break;
-    if (std::ranges::find(found.best, way.way, &EstimatedWay::way) != found.best.end()) continue;
-    auto scheduled = schedule(way);
-    if (!scheduled || scheduled->way.recomputes) continue;  // by its schedule it has to, unlike by its formula
-    if (advice.ways.size() == kShown) advice.ways.erase(std::ranges::max_element(advice.ways, faster));
-    advice.ways.push_back({std::move(*scheduled), {}, 1, {}});
-  }
-  if (advice.ways.empty() && too_large) {
-    advice.fitting = 0;
-    for (EstimatedWay& way : found.smallest) {
-      way.held = scheduler.held_by(way.way);
-      if (!advice.smallest || way.held.total() < advice.smallest->held.total()) advice.smallest = way;
+  const auto add = [&](std::span<const EstimatedWay> ways) {
+    while (!ways.empty() && advice.ways.size() < shown) {
+      const size_t next = std::min(ways.size(), shown - advice.ways.size());
+      for (ScheduledWay& way : fitting(ways.first(next))) advice.ways.push_back({std::move(way), {}, 1, {}});
+      ways = ways.subspan(next);
     }
+  };
+  add(std::span(found.best).first(std::min(2 * shown, found.best.size())));
+  // What is made again has its price in every step, and another device may have more memory: the fastest of the others is always told.
+  const auto recomputes = [](const AdvisedWay& way) { return way.scheduled.way.recomputes; };
+  std::span<const EstimatedWay> keeping(found.keeping.data(), std::min(kCandidates / 2, found.keeping.size()));
+  while (!keeping.empty() && std::ranges::all_of(advice.ways, recomputes)) {
+    const size_t next = std::min(keeping.size(), schedulers.threads());
+    for (ScheduledWay& way : fitting(keeping.first(next))) {
+      if (way.way.recomputes) continue;  // by its schedule it has to, unlike by its formula
+      if (advice.ways.size() == shown) advice.ways.erase(std::ranges::max_element(advice.ways, faster));
+      advice.ways.push_back({std::move(way), {}, 1, {}});
+      break;
+    }
+    keeping = keeping.subspan(next);
   }
+  if (advice.ways.empty()) add(std::span(found.smallest).first(std::min(kCandidates / 2, found.smallest.size())));
+  if (!advice.ways.empty()) advice.smallest.reset();
   std::ranges::sort(advice.ways, faster);
   const WholeFlops flops = whole_flops(plain, dims);
   const double peak = contraction_peak(device, whole.graph->policy).value_or(0), all = static_cast<double>(devices);

@@ -33,12 +33,15 @@ struct MeshAdvice {
 
 // Plans of a scheduling.
 using PlanFor = std::function<PlanStep(const Scheduling& scheduling)>;
+// Plans of one way after another: those of graphs that are alike are made once.
+WayPlans way_plans(const PlanFor& plan_for, const SamplePrograms& programs, const PlacedWays& placed);
 // Of the sample of a program, with a plan as it is and one whose backward makes iterations again. `loop`: the one that stages may share.
 PlacedWays placed_ways(const Graph& graph, const Bindings& dims, const PlanFor& plan_for, Name loop);
 
-// `whole` has been compiled without a mesh, all of its dims have values, and it has a loss.
+// `whole` has been compiled without a mesh, all of its dims have values, and it has a loss. `process`: as WayPlans has it.
+// `shown`: ways, at most.
 MeshAdvice advise(const Compilation& whole, const PipelineOptions& options, const DeclaredAxes& declared, const PlanFor& plan_for,
-                  const Device& device, int64_t devices);
+                  const Device& device, int64_t devices, decltype(WayPlans::process) process = {}, size_t shown = 10);
 
 Document advice_document(const MeshAdvice& advice);
 // "--mesh data=8 --shard \"batch=data\"", with the dim of a micro-batch, and the limit of what recomputes.

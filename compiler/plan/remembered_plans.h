@@ -7,8 +7,8 @@
 
 namespace einc {
 
-// The same plans, of no limit of memory, kept as long as the function is. `counts`: dims whose values change nothing in a graph, numbers of
-// iterations.
+// The same plans, which no number of bytes limits, kept as long as the function is, which several threads may call. `counts`: dims whose
+// values change nothing in a graph, numbers of iterations.
 PlanStep remembered(const PlanStep& plan, const std::vector<Name>& counts);
 
 }  // namespace einc

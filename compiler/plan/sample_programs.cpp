@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "compiler/cost/sizes.h"
 #include "compiler/ir/examples.h"
 #include "runtime/base/check.h"
 
@@ -18,15 +19,19 @@ SamplePrograms::SamplePrograms(const Compilation& whole, const PipelineOptions& 
       few_(whole, options, dims),
       names_(std::move(names)),
       batch_(examples_dim(*whole.elaborated)),
-      graphs_(3 * (count() + 1)) {}
+      graphs_(3 * of_stages(kMostOfStage + 1)) {}
+
+Bindings SamplePrograms::few_dims(size_t index) const {
+  return index < count() ? few_.samples()[index] : few_.folding(static_cast<int64_t>(index - folding()) + 1);
+}
 
 Graph& SamplePrograms::sample(Micro micro, size_t index) {
-  std::unique_ptr<Graph>& kept = graphs_[static_cast<size_t>(micro) * (count() + 1) + index];
+  std::unique_ptr<Graph>& kept = graphs_[static_cast<size_t>(micro) * of_stages(kMostOfStage + 1) + index];
   if (kept) return *kept;
   PipelineOptions options = options_;
   if (micro != Micro::whole) options.training.micro_batches = 2;  // the mean's divisor: a number, whatever it is
   if (micro == Micro::gather) options.training.gradients = GradientUse::gather;
-  Compilation made = compile_again(whole_, options, index == count() ? few_.folding() : few_.samples()[index]);
+  Compilation made = compile_again(whole_, options, few_dims(index));
   EINC_CHECK(made.graph.has_value(), "a program that compiles does not with other iterations");
   kept = std::make_unique<Graph>(std::move(*made.graph));
   for (size_t m = 0; m < kMaxWayAxes; ++m) kept->dims.declare_free(mesh_dim(m));
@@ -65,8 +70,36 @@ void set_mesh(Graph& graph, const MeshWay& way, const std::vector<SplitName>& na
   if (way.spread == Spread::params) graph.mesh.params = along;
 }
 
+namespace {
+
+double bytes_stored(const Graph& graph, const Bindings& dims) {
+  const Sizes sizes(graph);
+  double bytes = 0;
+  for (uint32_t i = 0; i < graph.size(); ++i)
+    if (graph.nodes[i].op == Op::param || graph.nodes[i].op == Op::state) bytes += sizes.bytes(NodeId{i}).to_double(dims).value_or(0);
+  return bytes;
+}
+
+}  // namespace
+
+SamplePrograms::SamplePrograms(const SamplePrograms& other)
+    : whole_(other.whole_),
+      options_(other.options_),
+      dims_(other.dims_),
+      few_(other.few_),
+      names_(other.names_),
+      batch_(other.batch_),
+      graphs_(other.graphs_.size()) {}
+
+double SamplePrograms::stored_bytes() const { return bytes_stored(*whole_.graph, dims_); }
+
+double SamplePrograms::stored_bytes(size_t index) {
+  const Graph& graph = sample(Micro::whole, index);
+  return bytes_stored(graph, graph.dims.bind(dims(index, MeshWay{})).values);
+}
+
 Bindings SamplePrograms::dims(size_t sample, const MeshWay& way) const {
-  Bindings dims = sample == count() ? few_.folding() : few_.samples()[sample];
+  Bindings dims = few_dims(sample);
   if (!batch_.empty()) dims[batch_] = way.stages ? batch_size() : batch_size() / way.micro_batches;
   for (size_t m = 0; m < kMaxWayAxes; ++m) dims[mesh_dim(m)] = m < way.axes.size() ? way.axes[m].size : 1;
   dims[stages_dim()] = way.stages ? way.stages->count : 1;

@@ -27,10 +27,17 @@ class SamplePrograms {
   // `whole` has been compiled without a mesh; `dims` gives every dim a value.
   SamplePrograms(const Compilation& whole, const PipelineOptions& options, const Bindings& dims, std::vector<SplitName> names);
 
+  // The same programs, to be made anew: a thread puts the meshes of its ways into them.
+  SamplePrograms(const SamplePrograms& other);
+
   const FewIterations& few() const { return few_; }
   size_t count() const { return few_.samples().size(); }
-  // A sample's graph, or with `sample` = count() the one that formulas are read off, with the way's mesh and shard requests. Its axes'
-  // sizes are mesh_dim's. Valid until the next call.
+  // Programs besides the samples: the one that formulas are read off, of four iterations, and those of four stages with so many each.
+  static constexpr int64_t kMostOfStage = 4;
+  size_t folding() const { return of_stages(1); }
+  size_t of_stages(int64_t each) const { return count() + static_cast<size_t>(each) - 1; }
+  // A sample's graph, or one of those, with the way's mesh and shard requests. Its axes' sizes are mesh_dim's. Valid until the next
+  // call.
   const Graph& graph(Micro micro, size_t sample, const MeshWay& way);
   // Settings of its dims, with those of the way's mesh and a micro-batch; of microbatches that stages have, the whole batch.
   Bindings dims(size_t sample, const MeshWay& way) const;
@@ -42,9 +49,13 @@ class SamplePrograms {
   Name batch() const { return batch_; }
   int64_t batch_size() const { return batch_.empty() ? 1 : dims_.at(batch_); }
   const Bindings& whole_dims() const { return dims_; }
+  // Bytes of params and states as they are declared: of the whole program, and of a sample.
+  double stored_bytes() const;
+  double stored_bytes(size_t sample);
 
  private:
   Graph& sample(Micro micro, size_t index);
+  Bindings few_dims(size_t index) const;
   const Compilation& whole_;
   const PipelineOptions options_;
   const Bindings dims_;

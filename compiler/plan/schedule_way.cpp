@@ -5,9 +5,18 @@
 
 #include "compiler/context/partition_for_mesh.h"
 #include "compiler/plan/schedule_stages.h"
-#include "compiler/report/mesh_step.h"
 
 namespace einc {
+
+namespace {
+
+// Stages of single iterations are off by less than this in what they hold at least.
+constexpr double kNear = 1.1;
+
+// Whole params or gradients of a layer are there for a while.
+bool moves_layers(const MeshWay& way) { return way.spread == Spread::gradients || way.spread == Spread::params; }
+
+}  // namespace
 
 SentKind& of_kind(std::vector<SentKind>& list, const SentKind& like) {
   const auto known = std::ranges::find_if(list, [&](const SentKind& s) { return s.kind == like.kind && s.axis == like.axis; });
@@ -26,7 +35,7 @@ std::vector<SentKind> sent_kinds(const MeshReport& report) {
   return kinds;
 }
 
-std::optional<WayScheduler::Part> WayScheduler::measure(Micro micro, size_t sample, const MeshWay& way) {
+std::optional<WayScheduler::Part> WayScheduler::measure(Micro micro, size_t sample, const MeshWay& way, const PlanStep& plan) {
   const Graph& graph = programs_.graph(micro, sample, way);
   const Bindings given = programs_.dims(sample, way);
   const auto made = partition_for_mesh(graph, given);
@@ -34,7 +43,8 @@ std::optional<WayScheduler::Part> WayScheduler::measure(Micro micro, size_t samp
   if (!partitioned) return std::nullopt;
   Localized local = localize(*partitioned);
   const MeshReport report = mesh_report(graph, *partitioned, local, given, &device_);
-  const MeshStep step = mesh_step(std::move(local), given, plan_, {}, &device_, report.collective_s);
+  const ProcessBytes process = plans_.process ? plans_.process(graph, given) : ProcessBytes{};
+  const MeshStep step = mesh_step(std::move(local), given, plan, process, &device_, report.collective_s);
   if (!step.line || !report.time_s || !report.bytes.value) return std::nullopt;
   const auto held = [](int64_t all, const std::array<int64_t, kPhases>& in_use) {
     Part::Held bytes{static_cast<double>(all)};
@@ -43,6 +53,7 @@ std::optional<WayScheduler::Part> WayScheduler::measure(Micro micro, size_t samp
   };
   return Part{step.line->compute_s,
               step.line->end_s - step.line->compute_s,
+              static_cast<double>(step.process),
               held(step.values, step.alive),
               held(step.working, step.in_use),
               *report.bytes.value,
@@ -50,42 +61,39 @@ std::optional<WayScheduler::Part> WayScheduler::measure(Micro micro, size_t samp
               sent_kinds(report)};
 }
 
-WayScheduler::Part::Held WayScheduler::whole_of(const std::vector<Part>& samples, const Part& largest, Part::Held Part::*held) const {
+WayScheduler::Part::Held WayScheduler::whole_of(const std::vector<Part>& samples, const Longer& longer, Part::Held Part::*held) const {
   Part::Held whole;
+  const Part& largest = longer.parts.back();
   for (size_t phase = 0; phase < kPhases; ++phase) {
     std::vector<double> values;
     for (const Part& sample : samples) values.push_back((sample.*held).in_use[phase]);
-    // What is on its way of two layers' gradients is less than that in the first sample.
-    whole.in_use[phase] = samples.size() == 2 ? programs_.few().whole_of_last(values[1], (largest.*held).in_use[phase])
-                                              : programs_.few().whole(std::span<const double>(values));
+    const auto taken = [&](size_t i) { return FewIterations::Taken{longer.iterations[i], (longer.parts[i].*held).in_use[phase]}; };
+    whole.in_use[phase] = longer.parts.size() == 2 ? programs_.few().whole(taken(0), taken(1)) : programs_.few().whole(values);
   }
   whole.all = whole.most_in_use() + (largest.*held).all - (largest.*held).most_in_use();
   return whole;
 }
 
-PartitionedProgram WayScheduler::folding(const MeshWay& way) {
-  const Graph& graph = programs_.graph(Micro::whole, programs_.count(), way);
-  Bindings given = programs_.dims(programs_.count(), way);
+PartitionedProgram WayScheduler::partitioned(const MeshWay& way, size_t sample) {
+  const Graph& graph = programs_.graph(Micro::whole, sample, way);
+  Bindings given = programs_.dims(sample, way);
   auto made = partition_for_mesh(graph, given);
   return {graph, std::move(given), std::get<Partitioned>(std::move(made))};
 }
 
-StepFormulas WayScheduler::formulas_of(const PartitionedProgram& folding) {
+StepFormulas WayScheduler::formulas_of(const MeshWay& way) {
+  const PartitionedProgram folding = partitioned(way, programs_.folding());
   Bindings dims = folding.graph.dims.bind(folding.given).values;
   for (const auto& [name, value] : programs_.whole_dims()) dims[name] = value;
   return {folding.graph, folding.partitioned, placed_, device_, dims, programs_.batch()};
 }
 
-HeldBytes WayScheduler::held_by(const MeshWay& way) {
-  return StepEstimate(formulas_of(folding(way)), way, programs_.batch_size(), programs_.iterations(), device_).held().least;
-}
-
 // Of all iterations, by what the samples take.
-std::optional<WayScheduler::Part> WayScheduler::measure_whole(Micro micro, const MeshWay& way) {
+std::optional<WayScheduler::Part> WayScheduler::measure_whole(Micro micro, const MeshWay& way, const PlanStep& plan) {
   std::vector<Part> parts;
   std::vector<SentKind> kinds;
   for (size_t sample = 0; sample < programs_.count(); ++sample) {
-    auto part = measure(micro, sample, way);
+    auto part = measure(micro, sample, way, plan);
     if (!part) return std::nullopt;
     for (const SentKind& kind : part->sent) of_kind(kinds, kind);
     parts.push_back(std::move(*part));
@@ -96,12 +104,24 @@ std::optional<WayScheduler::Part> WayScheduler::measure_whole(Micro micro, const
     for (Part& part : parts) values.push_back(of(part));
     return few.whole(std::span<const std::decay_t<decltype(of(parts[0]))>>(values));
   };
-  const auto folding = programs_.count() == 2 ? measure(micro, programs_.count(), way) : parts.back();
-  if (!folding) return std::nullopt;
+  // Memory of one loop left short grows evenly from its third iteration on: what is on its way of two layers' gradients is less than that
+  // in the first sample. Where whole params are gathered or gradients spread, from the eighth (GPT-2 XL, 8 devices).
+  Longer longer{{parts.back()}, {}};
+  if (parts.size() == 2) {
+    const bool far = moves_layers(way) && programs_.iterations() > 12;
+    longer = {{}, far ? std::vector<int64_t>{8, 12} : std::vector<int64_t>{3, 4}};
+    if (!far) longer.parts.push_back(parts.back());
+    for (const size_t sample : far ? std::vector{programs_.of_stages(2), programs_.of_stages(3)} : std::vector{programs_.folding()}) {
+      auto part = measure(micro, sample, way, plan);
+      if (!part) return std::nullopt;
+      longer.parts.push_back(std::move(*part));
+    }
+  }
   Part all{whole([](Part& p) { return p.work; }),
            std::max(0.0, whole([](Part& p) { return p.exposed; })),  // less with each iteration, down to nothing
-           whole_of(parts, *folding, &Part::values),
-           whole_of(parts, *folding, &Part::working),
+           whole([](Part& p) { return p.process; }),
+           whole_of(parts, longer, &Part::values),
+           whole_of(parts, longer, &Part::working),
            whole([](Part& p) { return p.bytes; }),
            whole([](Part& p) { return p.flops; }),
            {}};
@@ -113,42 +133,95 @@ std::optional<WayScheduler::Part> WayScheduler::measure_whole(Micro micro, const
   return all;
 }
 
-std::optional<ScheduledWay> WayScheduler::schedule(const MeshWay& way) {
-  if (way.stages) {
-    const PartitionedProgram program = folding(way);
-    return schedule_stages({program, formulas_of(program), plan_, device_}, way, programs_.batch_size(), programs_.iterations());
-  }
-  ScheduledWay scheduled{way, {}, {}, 0, {}, Rational(0), Rational(0)};
-  double planned = 0;  // bytes
+// Of a backward that makes values again: memory and work, by two programs alone.
+std::optional<WayScheduler::Part> WayScheduler::measure_least(Micro micro, const MeshWay& way) {
+  if (programs_.count() != 2) return measure_whole(micro, way, plans_.least);
+  const bool far = programs_.iterations() > 12;
+  const auto shorter = measure(micro, far ? programs_.of_stages(2) : 1, way, plans_.least);
+  const auto longer = shorter ? measure(micro, far ? programs_.of_stages(3) : programs_.folding(), way, plans_.least) : std::nullopt;
+  if (!longer) return std::nullopt;
+  const Longer both{{*shorter, *longer}, far ? std::vector<int64_t>{8, 12} : std::vector<int64_t>{3, 4}};
+  const auto whole = [&](double Part::*of) {
+    return programs_.few().whole({both.iterations[0], (*shorter).*of}, {both.iterations[1], (*longer).*of});
+  };
+  return Part{whole(&Part::work),
+              std::max(0.0, whole(&Part::exposed)),
+              whole(&Part::process),
+              whole_of({}, both, &Part::values),
+              whole_of({}, both, &Part::working),
+              {},
+              {},
+              {}};
+}
+
+std::optional<WayScheduler::Step> WayScheduler::measure_step(const MeshWay& way, Backward backward) {
+  Step step;
   const auto add = [&](Micro micro, int64_t times) {
-    const auto part = measure_whole(micro, way);
+    const auto part = backward == Backward::as_is ? measure_whole(micro, way, plans_.as_is) : measure_least(micro, way);
     if (!part) return false;
-    planned = std::max(planned, part->held());
-    scheduled.seconds.work += static_cast<double>(times) * part->work;
-    scheduled.seconds.exposed += static_cast<double>(times) * part->exposed;
-    scheduled.bytes = scheduled.bytes + Rational(times) * part->bytes;
-    scheduled.flops = scheduled.flops + Rational(times) * part->flops;
+    step.held = std::max(step.held, part->held()), step.process = std::max(step.process, part->process);
+    step.work += static_cast<double>(times) * part->work;
+    step.exposed += static_cast<double>(times) * part->exposed;
+    step.bytes = step.bytes + Rational(times) * part->bytes;
+    step.flops = step.flops + Rational(times) * part->flops;
     for (const SentKind& kind : part->sent) {
-      SentKind& sum = of_kind(scheduled.sent, kind);
+      SentKind& sum = of_kind(step.sent, kind);
       sum.bytes = sum.bytes + Rational(times) * kind.bytes;
       sum.seconds += static_cast<double>(times) * kind.seconds;
-      scheduled.seconds.sent += static_cast<double>(times) * kind.seconds;
     }
     return true;
   };
-  if (way.micro_batches == 1 ? !add(Micro::whole, 1) : !(add(Micro::gather, way.micro_batches - 1) && add(Micro::last, 1)))
-    return std::nullopt;
-  const StepFormulas formulas = formulas_of(folding(way));
+  const bool known = way.micro_batches == 1 ? add(Micro::whole, 1) : add(Micro::gather, way.micro_batches - 1) && add(Micro::last, 1);
+  return known ? std::optional(std::move(step)) : std::nullopt;
+}
+
+// What few iterations tell of all takes up to so many times as much (unit/plan).
+double WayScheduler::margin() const { return programs_.few().counts().empty() ? 1 : 1.02; }
+
+std::optional<ScheduledWay> WayScheduler::schedule_pipeline(const MeshWay& way, int64_t each) {
+  const StepFormulas formulas = formulas_of(way);
+  const PartitionedProgram program = partitioned(way, programs_.of_stages(each));
+  const double further = programs_.stored_bytes() - programs_.stored_bytes(programs_.of_stages(each));
+  return schedule_stages({program, formulas, plans_, device_, each, further, margin()}, way, programs_.batch_size(),
+                         programs_.iterations());
+}
+
+std::optional<ScheduledWay> WayScheduler::schedule(const MeshWay& way) {
+  if (!way.stages) return schedule_whole(way);
+  // The sample has no more iterations than the program, whose names it is split by. What is on its way of whole layers, what hides it, and
+  // what is made again grow evenly from a stage's fourth iteration on.
+  const int64_t iterations = std::min(programs_.iterations() / way.stages->count, programs_.iterations() / 4);
+  const int64_t most = std::clamp<int64_t>(iterations, 1, SamplePrograms::kMostOfStage);
+  if (most == 1 || moves_layers(way)) return schedule_pipeline(way, most);
+  auto scheduled = schedule_pipeline(way, 1);
+  const auto near = [&] { return scheduled->fits ? scheduled->way.recomputes : scheduled->held.total() < kNear * device_.usable_bytes(); };
+  return scheduled && near() ? schedule_pipeline(way, most) : std::move(scheduled);
+}
+
+std::optional<ScheduledWay> WayScheduler::schedule_whole(const MeshWay& way) {
+  std::optional<Step> as_is = measure_step(way, Backward::as_is);
+  if (!as_is) return std::nullopt;
   const WaySizes sizes = sizes_of(way, programs_.batch_size(), programs_.iterations()).front();
-  const auto fitted = formulas.fitted(formulas.held(sizes).planned(planned), sizes, device_.usable_bytes());
-  if (!fitted) {
-    scheduled.fits = false;
-    return scheduled;
-  }
-  scheduled.held = fitted->held;
-  scheduled.again = fitted->again;
-  scheduled.seconds.work += fitted->again;
-  scheduled.way.recomputes = fitted->again > 0;
+  const HeldRange formula = formulas_of(way).held(sizes);
+  const auto planned = [](HeldBytes held, const Step& step) {
+    held = held.planned(step.held), held.process = step.process;
+    return held;
+  };
+  HeldRange held{planned(formula.as_is, *as_is), planned(formula.as_is, *as_is)};
+  Step most = *as_is;  // made again
+  if (held.as_is.total() * margin() > device_.usable_bytes())
+    if (const auto least = measure_step(way, Backward::makes_again)) held.least = planned(formula.least, *least), most = *least;
+  ScheduledWay scheduled{way, held.least, {}, 0, {}, Rational(0), Rational(0)};
+  const auto step = fitted(held, device_.usable_bytes(), margin());
+  scheduled.fits = step.has_value();
+  if (!step) return scheduled;
+  scheduled.held = step->held;
+  scheduled.again = step->share * std::max(0.0, most.work - as_is->work);
+  scheduled.way.recomputes = step->share > 0;
+  scheduled.seconds = {as_is->work + scheduled.again, 0, std::max(0.0, as_is->exposed + step->share * (most.exposed - as_is->exposed))};
+  scheduled.bytes = as_is->bytes, scheduled.flops = as_is->flops;
+  scheduled.sent = std::move(as_is->sent);
+  for (const SentKind& kind : scheduled.sent) scheduled.seconds.sent += kind.seconds;
   std::ranges::stable_sort(scheduled.sent, std::ranges::greater{}, &SentKind::seconds);
   return scheduled;
 }

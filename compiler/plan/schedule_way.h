@@ -5,6 +5,7 @@
 #pragma once
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "compiler/partition/collectives.h"
 #include "compiler/plan/search_ways.h"
 #include "compiler/report/communication.h"
+#include "compiler/report/mesh_step.h"
 
 namespace einc {
 
@@ -29,11 +31,19 @@ struct ScheduledWay {
   MeshWay way;
   HeldBytes held;  // of the stage that takes the most
   StepSeconds seconds;
-  double again = 0;                // of the work, by formula: made again under the limit of the device's memory; of the stage with the most
+  double again = 0;                // of the work: made again under the limit of the device's memory; of the stage with the most
   std::vector<SentKind> sent;      // the longest first
   Rational bytes, flops;           // of a step, each device
   int64_t shown = 0, fullest = 0;  // stages: the one whose times these are, and the one whose memory
-  bool fits = true;                // false: as planned it takes more than the device has, whatever is made again, and no more is known
+  // False: as planned it takes more than the device has, whatever is made again. `held` is the least, and no more is known.
+  bool fits = true;
+};
+
+// How a device's step is planned: as it is, and with a backward that makes iterations again; and what its process takes besides, by the
+// graph and its dims (none: nothing).
+struct WayPlans {
+  PlanStep as_is, least;
+  std::function<ProcessBytes(const Graph& graph, const Bindings& given)> process{};
 };
 
 // The entry for a kind over an axis, added where it is new.
@@ -50,13 +60,11 @@ struct PartitionedProgram {
 
 class WayScheduler {
  public:
-  WayScheduler(SamplePrograms& programs, const PlacedWays& placed, const PlanStep& plan, const Device& device)
-      : programs_(programs), placed_(placed), plan_(plan), device_(device) {}
+  WayScheduler(SamplePrograms& programs, const PlacedWays& placed, const WayPlans& plans, const Device& device)
+      : programs_(programs), placed_(placed), plans_(plans), device_(device) {}
 
   // Nothing where a device cannot carry its part out, or has no rate for a number format.
   std::optional<ScheduledWay> schedule(const MeshWay& way);
-  // The least that it takes, as partitioned at its own sizes.
-  HeldBytes held_by(const MeshWay& way);
 
  private:
   struct Part {
@@ -66,22 +74,40 @@ class WayScheduler {
       std::array<double, kPhases> in_use{};
       double most_in_use() const { return std::ranges::max(in_use); }
     };
-    double work = 0, exposed = 0;
+    double work = 0, exposed = 0, process = 0;
     Held values, working;
     Rational bytes, flops;
     std::vector<SentKind> sent;
     double held() const { return values.all + working.all; }
   };
-  // Of all iterations, by what samples take: phases grow evenly, and holes are those of the largest sample.
-  Part::Held whole_of(const std::vector<Part>& samples, const Part& largest, Part::Held Part::*held) const;
-  std::optional<Part> measure(Micro micro, size_t sample, const MeshWay& way);
-  std::optional<Part> measure_whole(Micro micro, const MeshWay& way);
-  PartitionedProgram folding(const MeshWay& way);
-  StepFormulas formulas_of(const PartitionedProgram& folding);
+  // Two programs of more iterations, or the last sample alone.
+  struct Longer {
+    std::vector<Part> parts;
+    std::vector<int64_t> iterations;
+  };
+  // Of all iterations, by what samples take: phases grow evenly, and holes are those of the largest.
+  Part::Held whole_of(const std::vector<Part>& samples, const Longer& longer, Part::Held Part::*held) const;
+  std::optional<Part> measure(Micro micro, size_t sample, const MeshWay& way, const PlanStep& plan);
+  std::optional<Part> measure_whole(Micro micro, const MeshWay& way, const PlanStep& plan);
+  std::optional<Part> measure_least(Micro micro, const MeshWay& way);
+  // What a step of all its micro-batches does; `held` and `process` are of the fullest.
+  struct Step {
+    double held = 0, process = 0, work = 0, exposed = 0;
+    std::vector<SentKind> sent;
+    Rational bytes, flops;
+  };
+  enum class Backward : uint8_t { as_is, makes_again };
+  std::optional<Step> measure_step(const MeshWay& way, Backward backward);
+  std::optional<ScheduledWay> schedule_whole(const MeshWay& way);
+  // By stages of so many iterations.
+  std::optional<ScheduledWay> schedule_pipeline(const MeshWay& way, int64_t each);
+  double margin() const;
+  PartitionedProgram partitioned(const MeshWay& way, size_t sample);
+  StepFormulas formulas_of(const MeshWay& way);
 
   SamplePrograms& programs_;
   const PlacedWays& placed_;
-  const PlanStep& plan_;
+  const WayPlans& plans_;
   const Device& device_;
 };
 

@@ -77,6 +77,8 @@ void factorise(int64_t devices, size_t axes, std::vector<int64_t>& sizes, const 
 
 }  // namespace
 
+unsigned way_threads() { return std::clamp(std::thread::hardware_concurrency(), 1U, kMostThreads); }
+
 bool ranks_before(const StepSeconds& a, const HeldBytes& held_a, const MeshWay& way_a, const StepSeconds& b, const HeldBytes& held_b,
                   const MeshWay& way_b) {
   if (a.total() != b.total()) return a.total() < b.total();
@@ -85,7 +87,12 @@ bool ranks_before(const StepSeconds& a, const HeldBytes& held_a, const MeshWay& 
 }
 
 WaySearch::WaySearch(SamplePrograms& programs, const PlacedWays& placed, const Device& device, std::vector<Spread> spreads)
-    : programs_(programs), names_(programs.names()), placed_(placed), device_(device), spreads_(std::move(spreads)) {
+    : programs_(programs),
+      names_(programs.names()),
+      placed_(placed),
+      device_(device),
+      budget_(device.usable_bytes() - (device.target == DeviceTarget::cpu ? programs.stored_bytes() : 0)),
+      spreads_(std::move(spreads)) {
   for (const SplitName& name : names_) {
     int64_t parts = 0;
     for (const SplitPlace& place : name.places) parts = std::gcd(parts, place.size.evaluate_integer(programs_.whole_dims()).value_or(1));
@@ -226,8 +233,7 @@ void WaySearch::make_formulas(const std::vector<MeshWay>& meshes) {
     for (size_t i = next++; i < wanted.size(); i = next++) *wanted[i].second = made_for(graph, wanted[i].first);
   };
   std::vector<std::future<void>> others;
-  for (unsigned t = 1; t < std::min(std::thread::hardware_concurrency(), kMostThreads); ++t)
-    others.push_back(std::async(std::launch::async, work));
+  for (unsigned t = 1; t < way_threads(); ++t) others.push_back(std::async(std::launch::async, work));
   work();
   for (std::future<void>& other : others) other.get();
 }
@@ -267,7 +273,7 @@ void WaySearch::try_sizes(const MeshWay& mesh, FoundWays& found) {
       const HeldRange& held = estimate.held();
       way.recomputes = held.least.total() < held.as_is.total();
       if (!smallest || held.least.total() < smallest->held.total()) smallest = EstimatedWay{way, held.least, {}, 0};
-      const std::optional<FittedStep> fitted = estimate.fit(device_.usable_bytes());
+      const std::optional<StepEstimate::Fit> fitted = estimate.fit(budget_);
       if (!fitted) continue;
       ++found.fitting;
       way.recomputes = fitted->again > 0;
@@ -315,9 +321,7 @@ FoundWays WaySearch::search(int64_t devices, size_t count) {
   const auto faster = [](const EstimatedWay& a, const EstimatedWay& b) {
     return ranks_before(a.seconds, a.held, a.way, b.seconds, b.held, b.way);
   };
-  // What a way holds that recomputes is known by formula alone: the fastest of the others is always told.
-  const auto keeps_all = [](const EstimatedWay& e) { return !e.way.recomputes; };
-  std::ranges::copy_if(found.best, std::back_inserter(found.keeping), keeps_all);
+  std::ranges::copy_if(found.best, std::back_inserter(found.keeping), [](const EstimatedWay& e) { return !e.way.recomputes; });
   const auto keep = [&](std::vector<EstimatedWay>& list, auto before) {
     const auto kept = static_cast<std::ptrdiff_t>(std::min(count, list.size()));
     std::ranges::partial_sort(list, list.begin() + kept, before);
@@ -325,7 +329,6 @@ FoundWays WaySearch::search(int64_t devices, size_t count) {
   };
   keep(found.best, faster);
   keep(found.keeping, faster);
-  if (!found.keeping.empty() && std::ranges::none_of(found.best, keeps_all)) found.best.back() = found.keeping.front();
   keep(found.smallest, [](const EstimatedWay& a, const EstimatedWay& b) { return ranks_before({}, a.held, a.way, {}, b.held, b.way); });
   return found;
 }

@@ -19,13 +19,16 @@ struct EstimatedWay {
 };
 
 struct FoundWays {
-  // The fastest that fit, best first, one that recomputes nothing among them. Of ways that differ in what is spread alone, those that are
+  // The fastest that fit, best first. Of ways that differ in what is spread alone, those that are
   // neither faster than another one nor smaller are left out; of numbers of micro-batches the fastest that fits stands for all.
   std::vector<EstimatedWay> best;
   std::vector<EstimatedWay> keeping;   // likewise, of those that recompute nothing
   std::vector<EstimatedWay> smallest;  // those that take the least memory, whether or not they fit, least first
   size_t estimated = 0, fitting = 0;
 };
+
+// That ways are looked at on: as many as there are processors, up to a few.
+unsigned way_threads();
 
 // By time, then memory, then text.
 bool ranks_before(const StepSeconds& a, const HeldBytes& held_a, const MeshWay& way_a, const StepSeconds& b, const HeldBytes& held_b,
@@ -65,6 +68,7 @@ class WaySearch {
   const std::vector<SplitName>& names_;
   const PlacedWays& placed_;
   const Device& device_;
+  const double budget_;  // bytes for the step: on a processor one process has whole params and states besides
   const std::vector<Spread> spreads_;
   std::vector<int64_t> parts_;          // by name: the most that all of its places divide into
   std::vector<int64_t> micro_batches_;  // divisors of the batch

@@ -61,14 +61,14 @@ StepEstimate::StepEstimate(const StepFormulas& formulas, const MeshWay& way, int
   }
 }
 
-std::optional<FittedStep> StepEstimate::fit(double bytes) {
-  FittedStep most;
+std::optional<StepEstimate::Fit> StepEstimate::fit(double bytes) {
+  Fit most;
   for (Stage& stage : stages_) {
-    const std::optional<FittedStep> fitted = formulas_.fitted(stage.held, stage.sizes, bytes);
-    if (!fitted) return std::nullopt;
-    stage.again = fitted->again;
-    most.again = std::max(most.again, fitted->again);
-    if (fitted->held.total() > most.held.total()) most.held = fitted->held;
+    const std::optional<FittedStep> step = fitted(stage.held, bytes);
+    if (!step) return std::nullopt;
+    stage.again = step->share > 0 ? step->share * formulas_.again(stage.sizes) : 0;
+    most.again = std::max(most.again, stage.again);
+    if (step->held.total() > most.held.total()) most.held = step->held;
   }
   return most;
 }

@@ -23,8 +23,12 @@ class StepEstimate {
 
   // Of the stage that takes the most.
   const HeldRange& held() const { return held_; }
-  // The same of a step that fits so many bytes; `again` is of the stage that makes the most again.
-  std::optional<FittedStep> fit(double bytes);
+  // A step that fits so many bytes; nothing: none does.
+  struct Fit {
+    HeldBytes held;    // of the stage that takes the most
+    double again = 0;  // seconds of what the backward makes again, of the stage that makes the most
+  };
+  std::optional<Fit> fit(double bytes);
   // Of the step as it is, or as it was last fitted. A run hides what goes over axes of the data (sums of gradients, gathered params) behind
   // work as far as that lasts, and little of what goes over others, which the next layer waits for. `order`: of the way's axes.
   StepSeconds seconds(std::span<const int> order);

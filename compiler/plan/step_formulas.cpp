@@ -335,13 +335,13 @@ MicroAmount StepFormulas::counts(const Often& often, const WaySizes& sizes, bool
   return counts;
 }
 
-HeldRange HeldRange::planned(double bytes) const {
-  const double fixed = as_is.params + as_is.gradients + as_is.states + as_is.inputs, by_formula = as_is.total() - fixed;
-  HeldRange range = *this;
-  if (by_formula <= 0) return range;
+HeldBytes HeldBytes::planned(double bytes) const {
+  const double fixed = params + gradients + states + inputs, by_formula = kept + workspace;
+  HeldBytes held = *this;
+  if (by_formula <= 0) return held;
   const double ratio = std::max(0.0, (bytes - fixed) / by_formula);
-  for (HeldBytes* held : {&range.as_is, &range.least}) held->kept *= ratio, held->workspace *= ratio;
-  return range;
+  held.kept *= ratio, held.workspace *= ratio;
+  return held;
 }
 
 HeldRange StepFormulas::held(const WaySizes& sizes) const {
@@ -371,16 +371,16 @@ HeldRange StepFormulas::held(const WaySizes& sizes) const {
   return {held, least.total() < held.total() ? least : held};
 }
 
-std::optional<FittedStep> StepFormulas::fitted(const HeldRange& range, const WaySizes& sizes, double bytes) const {
+std::optional<FittedStep> fitted(const HeldRange& range, double bytes, double margin) {
+  bytes /= margin;
   FittedStep step{range.as_is};
   const double whole = step.held.total();
   if (whole <= bytes) return step;
   const HeldBytes& least = range.least;
   if (least.total() > bytes) return std::nullopt;
-  const double share = std::min(1.0, (whole - bytes) / (whole - least.total()) + kRounded);
-  step.held.kept += share * (least.kept - step.held.kept);
-  step.held.workspace += share * (least.workspace - step.held.workspace);
-  step.again = share * again(sizes);
+  step.share = std::min(1.0, (whole - bytes) / (whole - least.total()) + kRounded);
+  step.held.kept += step.share * (least.kept - step.held.kept);
+  step.held.workspace += step.share * (least.workspace - step.held.workspace);
   return step;
 }
 

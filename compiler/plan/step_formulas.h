@@ -44,7 +44,10 @@ struct WaySizes {
 
 struct HeldBytes {
   double params = 0, gradients = 0, states = 0, inputs = 0, kept = 0, workspace = 0;
-  double total() const { return params + gradients + states + inputs + kept + workspace; }
+  double process = 0;  // what a process takes besides, which formulas leave out
+  double total() const { return params + gradients + states + inputs + kept + workspace + process; }
+  // With what a plan takes, but for the process: what is kept and worked in grows, or shrinks, alike.
+  HeldBytes planned(double bytes) const;
 };
 
 struct StepSeconds {
@@ -71,23 +74,25 @@ using SentByAxis = std::array<SentAlong, kMaxWayAxes>;
 // Where values are in a step as it is, and in one whose backward makes iterations of loops again; and of which stages they are.
 struct PlacedWays {
   PlacedValues as_is, again;
-  Name loop;                    // whose iterations stages share; empty: none
-  std::vector<int64_t> firsts;  // iterations of three stages: a first, one between and a last
+  std::vector<std::string> made_again;  // kinds of values (fuse/memory_limit.h)
+  Name loop;                            // whose iterations stages share; empty: none
+  std::vector<int64_t> firsts;          // iterations of three stages: a first, one between and a last
   StagePlaces stages;
 };
 
 // What a step takes as it is, and where the backward makes again all of the iterations: the same where that takes no less.
 struct HeldRange {
   HeldBytes as_is, least;
-  // With what a plan takes as it is: what is kept and worked in grows, or shrinks, alike in both.
-  HeldRange planned(double bytes) const;
 };
 
 // A step that fits so many bytes.
 struct FittedStep {
   HeldBytes held;
-  double again = 0;  // seconds of what the backward makes again, on top of the work
+  double share = 0;  // of all that can be made again
 };
+// As much is made again as is needed, in even shares of all: a limit's choice begins with what is cheapest, and takes no longer. Nothing:
+// all of it is not enough. `margin`: what is held may be so many times as much.
+std::optional<FittedStep> fitted(const HeldRange& held, double bytes, double margin = 1);
 
 class StepFormulas {
  public:
@@ -96,9 +101,8 @@ class StepFormulas {
                Name batch);
 
   HeldRange held(const WaySizes& sizes) const;
-  // As much is made again as is needed, in even shares of all: a limit's choice begins with what is cheapest, and takes no longer. Nothing:
-  // all of it is not enough.
-  std::optional<FittedStep> fitted(const HeldRange& held, const WaySizes& sizes, double bytes) const;
+  // Seconds of all that the backward can make again, on top of the work.
+  double again(const WaySizes& sizes) const;
   // Of contractions that are alike, each: the same on all stages.
   std::vector<double> product_seconds(const WaySizes& sizes) const;
   MicroAmount work(const WaySizes& sizes, std::span<const double> product_seconds) const;
@@ -131,7 +135,6 @@ class StepFormulas {
   };
   std::span<const double> at(const WaySizes& sizes) const { return {sizes.values.data(), variables_}; }
   MicroAmount counts(const Often& often, const WaySizes& sizes, bool shared_once) const;
-  double again(const WaySizes& sizes) const;
 
   size_t variables_ = 0;
   const Device* device_;

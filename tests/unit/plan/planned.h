@@ -6,12 +6,20 @@
 #include <algorithm>
 #include <string>
 
+#include "compiler/api/mesh_process.h"
 #include "compiler/api/render_report.h"
 #include "compiler/plan/mesh_advice.h"
 #include "dsl/render.h"
 #include "tests/support/mesh_examples.h"
 
 namespace einc {
+
+// AddressSanitizer takes ten times as long: a part of the cases is enough for it.
+#if defined(__SANITIZE_ADDRESS__)
+inline constexpr bool kFewCases = true;
+#else
+inline constexpr bool kFewCases = false;
+#endif
 
 struct PlanCase {
   const char* file;
@@ -58,6 +66,14 @@ struct Planned {
 struct PlannedWays {
   SamplePrograms programs;
   PlacedWays placed;
+
+  WayPlans plans(const Device& device) const { return way_plans(plans_for(device), programs, placed); }
+  // With what a process takes besides.
+  WayPlans all_plans(const Device& device) const {
+    WayPlans all = plans(device);
+    all.process = [device](const Graph& graph, const Bindings& dims) { return process_bytes_of(graph, dims, device.target); };
+    return all;
+  }
 
   // With so many examples of the batch in the plan that tells where values are.
   PlannedWays(const Planned& p, int64_t examples) : PlannedWays(p, examples, p.device) {}
