@@ -62,7 +62,7 @@ std::vector<NodeId> chosen_of(const std::vector<ValueClass>& classes) {
 struct WithinIterations {
   std::vector<NodeId> handed;  // saved all, whether or not the backward reads them
   std::vector<ValueClass> classes;
-  int64_t bytes = 0;  // of the plan; too much: there are none
+  int64_t bytes = RemadeStep::kTooMuch;  // of the plan; too much: there are none
 };
 
 WithinIterations within_iterations(RemadeStep& step, const std::vector<std::string>& like) {
@@ -81,13 +81,13 @@ WithinIterations within_iterations(RemadeStep& step, const std::vector<std::stri
     made.push_back(id);
     if (std::ranges::find(like, value_kind(graph[id])) != like.end()) alike.push_back(id);
   }
-  within.bytes = RemadeStep::kTooMuch;
   const auto whole = [&](const std::vector<NodeId>& values) {
     within.classes = classes_of(step, values);
     for (ValueClass& c : within.classes) c.chosen = c.members.size();
     if (!values.empty()) within.bytes = step.bytes_with(values);
     return within.bytes < RemadeStep::kTooMuch;
   };
+  // A like program has told what keeps bits, at the price of a plan for each class: here that is one plan.
   if (whole(alike) || whole(made)) return within;
   within.classes = largest(step, classes_of(step, made), kMostClasses);
   for (ValueClass& c : within.classes) {
@@ -127,6 +127,7 @@ class LimitedStep {
       if (!best.empty() && asked_.goal == MemoryGoal::any_choice) break;
     }
     if (best.empty()) {
+      // One class of inputs does not free enough: all that iterations hand on, as plans of many devices have it (plan/mesh_advice).
       WithinIterations within = within_iterations(step_, {});
       if (least_ = std::min(least_, within.bytes); within.bytes > limit_) refuse();
       best = std::move(within.classes), best_saved = std::move(within.handed);

@@ -261,6 +261,7 @@ StagePrograms cut_stages(const Localized& local, const StagePlaces& places) {
   StagePrograms out;
   const std::vector<bool> live = live_nodes(local);
   const std::vector<NodeId> first_alike = first_gathers(local.graph, places);
+  // By stage and round, read off the graph once: there are as many rounds as stages where a sum passes through all of them.
   std::vector<std::vector<NodeId>> own(static_cast<size_t>(places.stages) * static_cast<size_t>(places.rounds));
   const auto own_of = [&](int stage, int round) -> std::vector<NodeId>& {
     return own[static_cast<size_t>(stage) * static_cast<size_t>(places.rounds) + static_cast<size_t>(round)];

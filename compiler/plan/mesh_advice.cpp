@@ -19,8 +19,9 @@
 namespace einc {
 namespace {
 
-// Of ways that fit by their formulas some do not by their schedules, or recompute: the next ones are tried, up to so many.
-constexpr size_t kCandidates = 20;
+// Of ways that fit by their formulas some do not by their schedules: the next ones are tried, as many again as are shown. So many of those
+// that recompute nothing, and of the smallest, where none of the first is told.
+constexpr size_t kTried = 10;
 
 // Sentences on what a step goes to, and on what is behind the way before.
 std::vector<std::string> reasons_for(const AdvisedWay& way, size_t rank, const AdvisedWay* before, const Device& device) {
@@ -82,10 +83,6 @@ WholeFlops whole_flops(const Graph& graph, const Bindings& dims) {
           totals.step().to_double(dims).value_or(0)};
 }
 
-}  // namespace
-
-namespace {
-
 Scheduling whole_iterations(std::vector<std::string> like) {
   Scheduling again;
   again.memory_limit = MemoryLimit{0, 0, 1, MemoryGoal::whole_iterations, std::move(like)};
@@ -131,7 +128,7 @@ MeshAdvice advise(const Compilation& whole, const PipelineOptions& options, cons
   if (!programs.batch().empty()) one[programs.batch()] = std::max<int64_t>(1, programs.batch_size() / devices);
   const PlacedWays placed = placed_ways(plain, one, plan_for, programs.loop());
   WaySearch search(programs, placed, device, spreads_of(*whole.graph, declared));
-  const FoundWays found = search.search(devices, kCandidates);
+  const FoundWays found = search.search(devices, std::max(2 * shown, kTried));
   advice.estimated = found.estimated, advice.fitting = found.fitting;
   WayPlans plans = way_plans(plan_for, programs, placed);
   plans.process = std::move(process);
@@ -163,7 +160,7 @@ MeshAdvice advise(const Compilation& whole, const PipelineOptions& options, cons
   add(std::span(found.best).first(std::min(2 * shown, found.best.size())));
   // What is made again has its price in every step, and another device may have more memory: the fastest of the others is always told.
   const auto recomputes = [](const AdvisedWay& way) { return way.scheduled.way.recomputes; };
-  std::span<const EstimatedWay> keeping(found.keeping.data(), std::min(kCandidates / 2, found.keeping.size()));
+  std::span<const EstimatedWay> keeping(found.keeping.data(), std::min(kTried, found.keeping.size()));
   while (!keeping.empty() && std::ranges::all_of(advice.ways, recomputes)) {
     const size_t next = std::min(keeping.size(), schedulers.threads());
     for (ScheduledWay& way : fitting(keeping.first(next))) {
@@ -174,7 +171,7 @@ MeshAdvice advise(const Compilation& whole, const PipelineOptions& options, cons
     }
     keeping = keeping.subspan(next);
   }
-  if (advice.ways.empty()) add(std::span(found.smallest).first(std::min(kCandidates / 2, found.smallest.size())));
+  if (advice.ways.empty()) add(std::span(found.smallest).first(std::min(kTried, found.smallest.size())));
   if (!advice.ways.empty()) advice.smallest.reset();
   std::ranges::sort(advice.ways, faster);
   const WholeFlops flops = whole_flops(plain, dims);

@@ -89,6 +89,9 @@ class WayScheduler {
   Part::Held whole_of(const std::vector<Part>& samples, const Longer& longer, Part::Held Part::*held) const;
   std::optional<Part> measure(Micro micro, size_t sample, const MeshWay& way, const PlanStep& plan);
   std::optional<Part> measure_whole(Micro micro, const MeshWay& way, const PlanStep& plan);
+  // Of one loop left short, programs of three iterations and four, or if it is asked for and there are more, of eight and twelve.
+  std::optional<Longer> measure_longer(Micro micro, const MeshWay& way, const PlanStep& plan, bool far,
+                                       const std::optional<Part>& of_three);
   std::optional<Part> measure_least(Micro micro, const MeshWay& way);
   // What a step of all its micro-batches does; `held` and `process` are of the fullest.
   struct Step {

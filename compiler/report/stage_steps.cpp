@@ -40,7 +40,8 @@ std::vector<size_t> busy_rounds(const std::vector<StageProgram>& rounds) {
 
 bool do_the_same(const std::vector<StageProgram>& a, const std::vector<StageProgram>& b) {
   return std::ranges::equal(busy_rounds(a), busy_rounds(b), [&](size_t x, size_t y) {
-    const bool alike = x == y || (x > kMicrobatchRound && y > kMicrobatchRound);
+    // Of launches behind the microbatches all rounds are told together; of collectives each, where it is.
+    const bool alike = x == y || (x > kMicrobatchRound && y > kMicrobatchRound && a[x].numbers.empty());
     return alike && do_the_same(a[x], b[y]);
   });
 }
@@ -110,7 +111,7 @@ class Stages {
     const std::vector<StageProgram>& programs = staged_.cut.stages[s];
     for (size_t other = 1; other < s; ++other)
       if (steps_[other].each().recomputed.empty() && exchanged_[other] == exchanged_[s] && do_the_same(staged_.cut.stages[other], programs))
-        return steps_.push_back(like(other, s));
+        return steps_.push_back(steps_[other]);
     StageStep stage;
     stage.rounds.resize(programs.size(), nothing());
     const auto plan = [&](size_t r, const std::optional<HeldBesides>& held) {
@@ -128,19 +129,11 @@ class Stages {
     steps_.push_back(std::move(stage));
   }
 
+  // A round without work has no plan: a pipeline of 64 stages has 4,000 of them.
   MeshStep nothing() const {
     MeshStep step;
     if (device_) step.line.emplace();
     return step;
-  }
-
-  // What another stage does, in this one's rounds.
-  StageStep like(size_t other, size_t s) const {
-    StageStep stage = steps_[other];
-    std::ranges::fill(stage.rounds, nothing());
-    const std::vector<size_t> from = busy_rounds(staged_.cut.stages[other]), to = busy_rounds(staged_.cut.stages[s]);
-    for (size_t i = 0; i < to.size(); ++i) stage.rounds[to[i]] = steps_[other].rounds[from[i]];
-    return stage;
   }
 
   struct Exchanged {

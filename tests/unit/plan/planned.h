@@ -8,6 +8,7 @@
 
 #include "compiler/api/mesh_process.h"
 #include "compiler/api/render_report.h"
+#include "compiler/context/partition_for_mesh.h"
 #include "compiler/plan/mesh_advice.h"
 #include "dsl/render.h"
 #include "tests/support/mesh_examples.h"
@@ -73,6 +74,17 @@ struct PlannedWays {
     WayPlans all = plans(device);
     all.process = [device](const Graph& graph, const Bindings& dims) { return process_bytes_of(graph, dims, device.target); };
     return all;
+  }
+
+  // The least by formulas that are read off the way's own partition.
+  double least_by_formulas(const Planned& p, const MeshWay& way, const Device& device) {
+    const Graph& graph = programs.graph(Micro::whole, programs.folding(), way);
+    const Bindings given = programs.dims(programs.folding(), way);
+    const auto made = partition_for_mesh(graph, given);
+    Bindings dims = graph.dims.bind(given).values;
+    for (const auto& [name, value] : p.dims()) dims[name] = value;
+    const StepFormulas formulas(graph, std::get<Partitioned>(made), placed, device, dims, programs.batch());
+    return StepEstimate(formulas, way, programs.batch_size(), programs.iterations(), device).held().least.total();
   }
 
   // With so many examples of the batch in the plan that tells where values are.

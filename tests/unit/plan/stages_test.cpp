@@ -52,8 +52,8 @@ TEST_CASE("stages in plans: lines") {
   CHECK(!way.accumulates());
 }
 
-// The norm of all gradients goes from stage to stage, so that equal stages do their parts of it in rounds of their own: planned once, they
-// are told alike, and what each of their collectives does not hide is theirs.
+// The norm of all gradients goes from stage to stage, so that equal stages do their parts of it in rounds of their own: they are told
+// alike, planned once or not.
 TEST_CASE("stages in reports: equal stages are told alike, whichever round is theirs") {
   const Planned p({"gpt2.ein", "batch=8 seq=8 vocab=24 layers=12 heads=4 head=4", 12, 80e9});
   PipelineOptions options = p.options;
