@@ -94,6 +94,7 @@ class Interpreter {
       e.out = Tensor::zeros(node.type.dtype, shapes_[id.index]);
       evaluate(e);
     }
+    if (options_.computed) options_.computed(node, e.out);
     round_reals(e.out, options_.arithmetic);
     values_[id.index] = std::move(e.out);
     result_.counts[id.index] = e.counts;

@@ -5,6 +5,7 @@
 // and the first of equals; softmax of a row of -inf is NaN; integers wrap; scatter_set with a position given twice keeps
 // the last in row-major order; random numbers follow runtime/base/random.h with element indices in row-major order.
 #pragma once
+#include <functional>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -28,6 +29,7 @@ struct InterpretOptions {
   Iterations iterations{};    // of the scans around
   uint64_t memory_limit = 0;  // bytes of values alive at once, refused before any is made; 0: the machine's memory
   std::vector<NodeId> watch;  // nodes whose values are wanted besides the roots'
+  std::function<void(const Node& node, Tensor& value)> computed{};  // sees each value, and may change it, before others read it
 };
 
 // Work done, by the counting rules of interface.md. `transcendental` is part of `elementwise`.
