@@ -32,11 +32,12 @@ int64_t packed_bytes(const MeshPlan& plan, const MeshShape& mesh, int64_t first,
   int64_t most = 0;
   for (const MeshCollective& c : plan.collectives) {
     if (c.mesh_axis == stages) continue;
-    const CollectiveSteps steps = collective_steps(mesh, c, plan.values[c.from], plan.values[c.to]);
+    const std::vector<CollectiveSteps> pieces =
+        in_pieces(collective_steps(mesh, c, plan.values[c.from], plan.values[c.to]), plan.most_packed);
     int64_t bytes = 0;
-    for (const Transfer& t : steps.terms)
+    for (const Transfer& t : pieces.front().terms)
       if (holds(t.from) ? t.source.rows > 1 : holds(t.to)) bytes += packed_room(t.source.bytes());
-    for (const Transfer& t : steps.moves)
+    for (const Transfer& t : pieces.front().moves)
       if (holds(t.from) ? t.source.rows > 1 : holds(t.to) && t.target.rows > 1) bytes += packed_room(t.source.bytes());
     most = std::max(most, bytes);
   }
@@ -48,7 +49,14 @@ MeshMoves::MeshMoves(const MeshPlan& plan, const MeshShape& mesh, const CudaExec
     : helpers_(helpers), kernels_(kernels), place_(std::move(place)) {
   packed_bytes_ = packed_bytes(plan, mesh, place_.first, place_.last, stages);
   std::vector<uint64_t> table;
-  for (const MeshCollective& c : plan.collectives) all_.push_back(c.mesh_axis == stages ? Moves{} : moves_of(plan, mesh, c, table));
+  for (const MeshCollective& c : plan.collectives) {
+    Moves& moves = all_.emplace_back();
+    if (c.mesh_axis == stages) continue;
+    CollectiveSteps steps = collective_steps(mesh, c, plan.values[c.from], plan.values[c.to]);
+    moves.sent_bytes = steps.sent_bytes();
+    for (const CollectiveSteps& piece : in_pieces(std::move(steps), plan.most_packed))
+      moves.pieces.push_back(piece_of(plan, c, piece, table));
+  }
   if (table.empty()) return;
   const size_t bytes = table.size() * sizeof(uint64_t);
   const cuda::OwnedStream stream = cuda::make_stream();
@@ -59,11 +67,10 @@ MeshMoves::MeshMoves(const MeshPlan& plan, const MeshShape& mesh, const CudaExec
 
 cuda::DevicePointer MeshMoves::at(int64_t device, uint32_t value) const { return place_.at(device - place_.first, value); }
 
-MeshMoves::Moves MeshMoves::moves_of(const MeshPlan& plan, const MeshShape& mesh, const MeshCollective& c, std::vector<uint64_t>& table) {
-  const DeviceTensor &from = plan.values[c.from], &to = plan.values[c.to];
-  const CollectiveSteps steps = collective_steps(mesh, c, from, to);
-  Moves moves;
-  moves.sent_bytes = steps.sent_bytes();
+MeshMoves::Piece MeshMoves::piece_of(const MeshPlan& plan, const MeshCollective& c, const CollectiveSteps& steps,
+                                     std::vector<uint64_t>& table) {
+  const DeviceTensor& to = plan.values[c.to];
+  Piece piece;
   int64_t packed = 0;
   const auto room = [&](int64_t bytes) {
     const int64_t at = std::exchange(packed, packed + packed_room(bytes));
@@ -73,22 +80,22 @@ MeshMoves::Moves MeshMoves::moves_of(const MeshPlan& plan, const MeshShape& mesh
   const auto without_gaps = [&](const Transfer& t, uint32_t value) {
     const cuda::DevicePointer source = at(t.from, value) + static_cast<uint64_t>(t.source.offset);
     if (t.source.rows == 1) return source;
-    moves.packs.push_back({source, room(t.source.bytes()), t.source.width, t.source.rows, t.source.pitch, t.source.width});
-    return moves.packs.back().to;
+    piece.packs.push_back({source, room(t.source.bytes()), t.source.width, t.source.rows, t.source.pitch, t.source.width});
+    return piece.packs.back().to;
   };
   for (size_t t = 0; t < steps.terms.size(); ++t) {
     const Transfer& term = steps.terms[t];
     const int64_t bytes = term.source.bytes();
     if (bytes == 0 || (!holds(term.from) && !holds(term.to))) continue;
     if (t % steps.terms_of_sum == 0 && holds(term.to))
-      moves.sums.push_back({helper(helpers_, kernels_, sum_function(c.reduce, to.dtype, static_cast<int64_t>(steps.terms_of_sum))),
+      piece.sums.push_back({helper(helpers_, kernels_, sum_function(c.reduce, to.dtype, static_cast<int64_t>(steps.terms_of_sum))),
                             table.size(), at(term.to, c.to) + static_cast<uint64_t>(term.target.offset), bytes / bytes_of(to.dtype)});
     const cuda::DevicePointer block = holds(term.from) ? without_gaps(term, c.from) : room(bytes);
-    if (!holds(term.from)) moves.terms.receives.push_back({block, bytes, process_of(term.from)});
+    if (!holds(term.from)) piece.terms.receives.push_back({block, bytes, process_of(term.from)});
     if (holds(term.to))
       table.push_back(block);
     else
-      moves.terms.sends.push_back({block, bytes, process_of(term.to)});
+      piece.terms.sends.push_back({block, bytes, process_of(term.to)});
   }
   for (const Transfer& t : steps.moves) {
     const int64_t bytes = t.source.bytes();
@@ -98,12 +105,12 @@ MeshMoves::Moves MeshMoves::moves_of(const MeshPlan& plan, const MeshShape& mesh
     const cuda::DevicePointer block = holds(t.from)      ? without_gaps(t, steps.moved == MoveFrom::result ? c.to : c.from)
                                       : arrives_in_place ? target()
                                                          : room(bytes);
-    if (!holds(t.from)) moves.messages.receives.push_back({block, bytes, process_of(t.from)});
-    if (!holds(t.to)) moves.messages.sends.push_back({block, bytes, process_of(t.to)});
+    if (!holds(t.from)) piece.messages.receives.push_back({block, bytes, process_of(t.from)});
+    if (!holds(t.to)) piece.messages.sends.push_back({block, bytes, process_of(t.to)});
     if (holds(t.to) && !arrives_in_place)
-      moves.copies.push_back({block, target(), t.target.width, t.target.rows, t.target.width, t.target.pitch});
+      piece.copies.push_back({block, target(), t.target.width, t.target.rows, t.target.width, t.target.pitch});
   }
-  return moves;
+  return piece;
 }
 
 void MeshMoves::move(const Messages& messages, cuda::Stream stream) const {
@@ -122,17 +129,18 @@ void MeshMoves::run(const Copy& copy, cuda::Stream stream) {
 }
 
 void MeshMoves::enqueue(uint32_t number, cuda::Stream stream) const {
-  const Moves& moves = all_[number];
-  for (const Copy& copy : moves.packs) run(copy, stream);
-  move(moves.terms, stream);
-  for (const Sum& sum : moves.sums) {
-    uint64_t terms = terms_.get() + sum.terms * sizeof(uint64_t), result = sum.result;
-    int64_t count = sum.count;
-    void* arguments[] = {&terms, &result, &count};
-    EINC_CUDA(cuLaunchKernel, sum.kernel, helper_blocks(count), 1, 1, kHelperThreads, 1, 1, 0, stream, arguments, nullptr);
+  for (const Piece& piece : all_[number].pieces) {
+    for (const Copy& copy : piece.packs) run(copy, stream);
+    move(piece.terms, stream);
+    for (const Sum& sum : piece.sums) {
+      uint64_t terms = terms_.get() + sum.terms * sizeof(uint64_t), result = sum.result;
+      int64_t count = sum.count;
+      void* arguments[] = {&terms, &result, &count};
+      EINC_CUDA(cuLaunchKernel, sum.kernel, helper_blocks(count), 1, 1, kHelperThreads, 1, 1, 0, stream, arguments, nullptr);
+    }
+    move(piece.messages, stream);
+    for (const Copy& copy : piece.copies) run(copy, stream);
   }
-  move(moves.messages, stream);
-  for (const Copy& copy : moves.copies) run(copy, stream);
 }
 
 }  // namespace einc

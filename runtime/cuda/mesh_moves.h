@@ -12,7 +12,7 @@
 
 namespace einc {
 
-// Blocks of one collective's values that devices `first` to `last` - 1 pack or receive: room for the collective of a plan that has most.
+// Blocks that devices `first` to `last` - 1 pack or receive at once: room for the piece of a plan's collectives that has most.
 int64_t packed_bytes(const MeshPlan& plan, const MeshShape& mesh, int64_t first, int64_t last, int stages = kNoMeshAxis);
 
 class MeshMoves {
@@ -47,16 +47,19 @@ class MeshMoves {
   struct Messages {
     std::vector<cuda::NcclTeam::Message> sends, receives;
   };
-  struct Moves {
+  struct Piece {
     std::vector<Copy> packs;  // of blocks that do not lie without gaps, to where they do
     Messages terms;
     std::vector<Sum> sums;
     Messages messages;
     std::vector<Copy> copies;
+  };
+  struct Moves {
+    std::vector<Piece> pieces;
     int64_t sent_bytes = 0;
   };
 
-  Moves moves_of(const MeshPlan& plan, const MeshShape& mesh, const MeshCollective& c, std::vector<uint64_t>& table);
+  Piece piece_of(const MeshPlan& plan, const MeshCollective& c, const CollectiveSteps& steps, std::vector<uint64_t>& table);
   cuda::DevicePointer at(int64_t device, uint32_t value) const;
   bool holds(int64_t device) const { return device >= place_.first && device < place_.last; }
   int process_of(int64_t device) const { return static_cast<int>(place_.process_of(device)); }

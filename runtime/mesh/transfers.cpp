@@ -29,6 +29,28 @@ Strip share_of(const DeviceTensor& value, int64_t k, int64_t n) {
 
 Strip all_of(const DeviceTensor& value) { return {0, value.bytes, 1, value.bytes}; }
 
+// What pieces of a transfer are multiples of: rows of both strips, of which the shorter ones divide the longer.
+int64_t unit_of(const Transfer& t) {
+  constexpr int64_t kAligned = 128;  // what a GPU's memory gives at once
+  if (t.source.rows == 1 && t.target.rows == 1) return kAligned;
+  return std::max(t.source.rows == 1 ? 1 : t.source.width, t.target.rows == 1 ? 1 : t.target.width);
+}
+
+int64_t units_of(const Transfer& t) { return (t.source.bytes() + unit_of(t) - 1) / unit_of(t); }
+
+// Bytes of a strip from one on, in the order in which they are packed.
+Strip part_of(const Strip& strip, int64_t begin, int64_t bytes) {
+  if (strip.rows == 1) return {strip.offset + begin, bytes, 1, bytes};
+  return {strip.offset + begin / strip.width * strip.pitch, strip.width, bytes / strip.width, strip.pitch};
+}
+
+Transfer piece_of(const Transfer& t, int64_t piece, int64_t pieces) {
+  const int64_t unit = unit_of(t), all = t.source.bytes();
+  const int64_t begin = std::min(all, share(units_of(t), piece, pieces) * unit);
+  const int64_t bytes = std::min(all, share(units_of(t), piece + 1, pieces) * unit) - begin;
+  return {t.from, t.to, part_of(t.source, begin, bytes), part_of(t.target, begin, bytes)};
+}
+
 }  // namespace
 
 void copy_strip(const Strip& strip, const std::byte* value, std::byte* packed) {
@@ -75,6 +97,34 @@ CollectiveSteps collective_steps(const MeshShape& mesh, const MeshCollective& c,
       for (int64_t sender = 0; sender < n; ++sender) add(group, sender, receiver);
   }
   return steps;
+}
+
+std::vector<CollectiveSteps> in_pieces(CollectiveSteps steps, int64_t most) {
+  int64_t pieces = 1;
+  // Those of a list are as large, but for an element, and a device sends and receives `count` of them.
+  const auto cut = [&](const std::vector<Transfer>& list, size_t count, bool receives) {
+    if (list.empty()) return;
+    const Transfer& t = list.front();
+    const int64_t rooms = (t.source.rows > 1 ? 1 : 0) + (receives ? 1 : 0);
+    const int64_t room = t.source.bytes() * static_cast<int64_t>(count) * rooms;
+    pieces = std::max(pieces, std::min((room + most - 1) / most, units_of(t)));
+  };
+  const auto sent_by_first =
+      static_cast<size_t>(std::ranges::count_if(steps.moves, [&](const Transfer& t) { return t.from == steps.moves.front().from; }));
+  cut(steps.terms, steps.terms_of_sum, true);
+  cut(steps.moves, sent_by_first, !steps.moves.empty() && steps.moves.front().target.rows > 1);
+  std::vector<CollectiveSteps> all;
+  if (pieces == 1) {
+    all.push_back(std::move(steps));
+    return all;
+  }
+  for (int64_t p = 0; p < pieces; ++p) {
+    CollectiveSteps& piece = all.emplace_back();
+    piece.terms_of_sum = steps.terms_of_sum, piece.moved = steps.moved;
+    for (const Transfer& t : steps.terms) piece.terms.push_back(piece_of(t, p, pieces));
+    for (const Transfer& t : steps.moves) piece.moves.push_back(piece_of(t, p, pieces));
+  }
+  return all;
 }
 
 }  // namespace einc

@@ -35,4 +35,8 @@ struct CollectiveSteps {
 };
 CollectiveSteps collective_steps(const MeshShape& mesh, const MeshCollective& c, const DeviceTensor& from, const DeviceTensor& to);
 
+// The same in pieces, of which each ends before the next begins, so that a device needs room for about so many bytes at once: blocks that
+// it receives to combine, or that do not lie without gaps. Rows of a strip stay whole. The first piece has the most bytes.
+std::vector<CollectiveSteps> in_pieces(CollectiveSteps steps, int64_t most);
+
 }  // namespace einc
