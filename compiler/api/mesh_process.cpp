@@ -13,16 +13,11 @@
 namespace einc {
 namespace {
 
-// A collective's blocks are listed by pairs of devices: of more devices than these it is told what a piece has at most.
-constexpr int64_t kMostListed = 512;
-
 // Of devices that one mesh axis holds together, since others have no part in a collective over it.
 int64_t packed_alone(const MeshPlan& plan, const MeshCollective& c, const MeshShape& mesh) {
   const auto axis = static_cast<size_t>(c.mesh_axis);
-  const DeviceTensor &from = plan.values[c.from], &to = plan.values[c.to];
-  if (mesh.sizes[axis] > kMostListed) return std::min(std::max(2 * from.bytes, to.bytes), plan.most_packed);
   MeshPlan alone;
-  alone.values = {from, to};
+  alone.values = {plan.values[c.from], plan.values[c.to]};
   alone.collectives = {c};
   alone.collectives[0].mesh_axis = 0, alone.collectives[0].from = 0, alone.collectives[0].to = 1;
   return packed_bytes(alone, {{mesh.names[axis]}, {mesh.sizes[axis]}}, 0, 1);

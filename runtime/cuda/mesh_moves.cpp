@@ -33,7 +33,7 @@ int64_t packed_bytes(const MeshPlan& plan, const MeshShape& mesh, int64_t first,
   for (const MeshCollective& c : plan.collectives) {
     if (c.mesh_axis == stages) continue;
     const std::vector<CollectiveSteps> pieces =
-        in_pieces(collective_steps(mesh, c, plan.values[c.from], plan.values[c.to]), plan.most_packed);
+        in_pieces(collective_steps(mesh, c, plan.values[c.from], plan.values[c.to], first, last), plan.most_packed);
     int64_t bytes = 0;
     for (const Transfer& t : pieces.front().terms)
       if (holds(t.from) ? t.source.rows > 1 : holds(t.to)) bytes += packed_room(t.source.bytes());
@@ -52,9 +52,9 @@ MeshMoves::MeshMoves(const MeshPlan& plan, const MeshShape& mesh, const CudaExec
   for (const MeshCollective& c : plan.collectives) {
     Moves& moves = all_.emplace_back();
     if (c.mesh_axis == stages) continue;
-    CollectiveSteps steps = collective_steps(mesh, c, plan.values[c.from], plan.values[c.to]);
-    moves.sent_bytes = steps.sent_bytes();
-    for (const CollectiveSteps& piece : in_pieces(std::move(steps), plan.most_packed))
+    const DeviceTensor &from = plan.values[c.from], &to = plan.values[c.to];
+    moves.sent_bytes = einc::sent_bytes(mesh, c, from, to);
+    for (const CollectiveSteps& piece : in_pieces(collective_steps(mesh, c, from, to, place_.first, place_.last), plan.most_packed))
       moves.pieces.push_back(piece_of(plan, c, piece, table));
   }
   if (table.empty()) return;
@@ -87,7 +87,7 @@ MeshMoves::Piece MeshMoves::piece_of(const MeshPlan& plan, const MeshCollective&
     const Transfer& term = steps.terms[t];
     const int64_t bytes = term.source.bytes();
     if (bytes == 0 || (!holds(term.from) && !holds(term.to))) continue;
-    if (t % steps.terms_of_sum == 0 && holds(term.to))
+    if (holds(term.to) && (t == 0 || steps.terms[t - 1].to != term.to))
       piece.sums.push_back({helper(helpers_, kernels_, sum_function(c.reduce, to.dtype, static_cast<int64_t>(steps.terms_of_sum))),
                             table.size(), at(term.to, c.to) + static_cast<uint64_t>(term.target.offset), bytes / bytes_of(to.dtype)});
     const cuda::DevicePointer block = holds(term.from) ? without_gaps(term, c.from) : room(bytes);

@@ -89,9 +89,9 @@ std::vector<MeshEngine::Message> MeshEngine::moved(const std::vector<Transfer>& 
 int64_t MeshEngine::carry_out(const MeshCollective& c, const DeviceTensor& from, const DeviceTensor& to, const Memory& source,
                               const Memory& target) {
   room_->packed.clear();
-  const CollectiveSteps steps = collective_steps(mesh_, c, from, to);
+  const CollectiveSteps steps = collective_steps(mesh_, c, from, to, first_, last());
   const std::vector<Message> terms = moved(steps.terms, source);
-  for (size_t t = 0; t < terms.size(); t += steps.terms_of_sum) {
+  for (size_t t = 0; t < terms.size(); t += holds(terms[t].to) ? steps.terms_of_sum : 1) {
     if (!holds(terms[t].to)) continue;
     std::vector<const std::byte*> each;
     for (size_t i = 0; i < steps.terms_of_sum; ++i) each.push_back(terms[t + i].data);
@@ -100,7 +100,7 @@ int64_t MeshEngine::carry_out(const MeshCollective& c, const DeviceTensor& from,
   const std::vector<Message> moves = moved(steps.moves, steps.moved == MoveFrom::result ? target : source);
   for (size_t m = 0; m < moves.size(); ++m)
     if (holds(moves[m].to)) copy_strip(moves[m].data, steps.moves[m].target, target(moves[m].to));
-  return steps.sent_bytes();
+  return sent_bytes(mesh_, c, from, to);
 }
 
 // Piece by piece, each on as many threads as are to be had when it begins.

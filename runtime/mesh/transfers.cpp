@@ -63,17 +63,28 @@ void copy_strip(const std::byte* packed, const Strip& strip, std::byte* value) {
     std::memcpy(value + strip.offset + r * strip.pitch, packed + r * strip.width, static_cast<size_t>(strip.width));
 }
 
-int64_t CollectiveSteps::sent_bytes() const {
-  int64_t bytes = 0;
-  for (const std::vector<Transfer>* list : {&terms, &moves})
-    for (const Transfer& t : *list) bytes += t.from == t.to ? 0 : t.source.bytes();
-  return bytes;
+int64_t sent_bytes(const MeshShape& mesh, const MeshCollective& c, const DeviceTensor& from, const DeviceTensor& to) {
+  const int64_t n = mesh.sizes[static_cast<size_t>(c.mesh_axis)], groups = mesh.devices() / n;
+  switch (c.kind) {
+    case CollectiveKind::all_reduce:
+      return groups * (n - 1) * (from.bytes + to.bytes);
+    case CollectiveKind::reduce_scatter:
+    case CollectiveKind::all_to_all:
+      return groups * (n - 1) * from.bytes;
+    case CollectiveKind::all_gather:
+      return groups * n * (n - 1) * from.bytes;
+    case CollectiveKind::shift:
+      return c.by % n == 0 ? 0 : groups * n * from.bytes;
+  }
+  return 0;
 }
 
-CollectiveSteps collective_steps(const MeshShape& mesh, const MeshCollective& c, const DeviceTensor& from, const DeviceTensor& to) {
+CollectiveSteps collective_steps(const MeshShape& mesh, const MeshCollective& c, const DeviceTensor& from, const DeviceTensor& to,
+                                 int64_t first, int64_t last) {
   const int64_t n = mesh.sizes[static_cast<size_t>(c.mesh_axis)];
   const bool sums = c.kind == CollectiveKind::all_reduce, scatters = c.kind == CollectiveKind::reduce_scatter;
   CollectiveSteps steps;
+  steps.group = n;
   steps.terms_of_sum = sums || scatters ? static_cast<size_t>(n) : 0;
   steps.moved = sums ? MoveFrom::result : MoveFrom::operand;
   const auto add = [&](const std::vector<int64_t>& group, int64_t sender, int64_t receiver) {
@@ -90,29 +101,36 @@ CollectiveSteps collective_steps(const MeshShape& mesh, const MeshCollective& c,
       steps.moves.push_back({device, other, source, block_of(to, c.gathered, sender, n)});
     }
   };
-  for (int64_t first = 0; first < mesh.devices(); ++first) {
-    if (mesh.coordinate(first, c.mesh_axis) != 0) continue;
-    const std::vector<int64_t> group = mesh.along(first, c.mesh_axis);
-    for (int64_t receiver = 0; receiver < n; ++receiver)
+  for (int64_t begin = 0; begin < mesh.devices(); ++begin) {
+    if (mesh.coordinate(begin, c.mesh_axis) != 0) continue;
+    const std::vector<int64_t> group = mesh.along(begin, c.mesh_axis);
+    std::vector<int64_t> here;  // coordinates
+    for (int64_t k = 0; k < n; ++k)
+      if (group[static_cast<size_t>(k)] >= first && group[static_cast<size_t>(k)] < last) here.push_back(k);
+    if (here.empty()) continue;
+    for (int64_t receiver = 0; receiver < n; ++receiver) {
+      if (!std::ranges::binary_search(here, receiver)) {
+        for (const int64_t sender : here) add(group, sender, receiver);
+        continue;
+      }
       for (int64_t sender = 0; sender < n; ++sender) add(group, sender, receiver);
+    }
   }
   return steps;
 }
 
 std::vector<CollectiveSteps> in_pieces(CollectiveSteps steps, int64_t most) {
   int64_t pieces = 1;
-  // Those of a list are as large, but for an element, and a device sends and receives `count` of them.
-  const auto cut = [&](const std::vector<Transfer>& list, size_t count, bool receives) {
+  // Those of a list are as large, but for an element less in later ones; a device sends one to each and receives one of each.
+  const auto cut = [&](const std::vector<Transfer>& list, bool receives_apart) {
     if (list.empty()) return;
     const Transfer& t = list.front();
-    const int64_t rooms = (t.source.rows > 1 ? 1 : 0) + (receives ? 1 : 0);
-    const int64_t room = t.source.bytes() * static_cast<int64_t>(count) * rooms;
+    const int64_t rooms = (t.source.rows > 1 ? 1 : 0) + (receives_apart || t.target.rows > 1 ? 1 : 0);
+    const int64_t room = t.source.bytes() * steps.group * rooms;
     pieces = std::max(pieces, std::min((room + most - 1) / most, units_of(t)));
   };
-  const auto sent_by_first =
-      static_cast<size_t>(std::ranges::count_if(steps.moves, [&](const Transfer& t) { return t.from == steps.moves.front().from; }));
-  cut(steps.terms, steps.terms_of_sum, true);
-  cut(steps.moves, sent_by_first, !steps.moves.empty() && steps.moves.front().target.rows > 1);
+  cut(steps.terms, true);
+  cut(steps.moves, false);
   std::vector<CollectiveSteps> all;
   if (pieces == 1) {
     all.push_back(std::move(steps));
@@ -120,7 +138,7 @@ std::vector<CollectiveSteps> in_pieces(CollectiveSteps steps, int64_t most) {
   }
   for (int64_t p = 0; p < pieces; ++p) {
     CollectiveSteps& piece = all.emplace_back();
-    piece.terms_of_sum = steps.terms_of_sum, piece.moved = steps.moved;
+    piece.terms_of_sum = steps.terms_of_sum, piece.moved = steps.moved, piece.group = steps.group;
     for (const Transfer& t : steps.terms) piece.terms.push_back(piece_of(t, p, pieces));
     for (const Transfer& t : steps.moves) piece.moves.push_back(piece_of(t, p, pieces));
   }

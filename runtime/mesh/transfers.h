@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A collective as plain data: which bytes go from which device to which, and what is summed where they arrive. The lists are the same in
-// all processes, and independent of how many there are; an engine only carries them out.
+// A collective as plain data: which bytes go from which device to which, and what is summed where they arrive. The lists of processes have
+// in the same order what they have in common, independent of how many there are; an engine only carries them out.
 #pragma once
 #include <vector>
 
@@ -24,16 +24,20 @@ struct Transfer {
 
 enum class MoveFrom : uint8_t { operand, result };
 struct CollectiveSteps {
-  // Blocks of the operand that device `to` combines to `target`, which is without gaps. Those of one sum stand together, by coordinate.
+  // Blocks of the operand that device `to` combines to `target`, which is without gaps. Those of one sum stand together, by coordinate;
+  // of a sum that another process makes there are those that are sent from here.
   std::vector<Transfer> terms;
   size_t terms_of_sum = 0;
   // Behind that: blocks of the operand, or of the result so far, that go to their place in the result.
   std::vector<Transfer> moves;
   MoveFrom moved = MoveFrom::operand;
-
-  int64_t sent_bytes() const;  // by all devices together
+  int64_t group = 1;  // devices that move blocks among each other
 };
-CollectiveSteps collective_steps(const MeshShape& mesh, const MeshCollective& c, const DeviceTensor& from, const DeviceTensor& to);
+// What devices `first` to `last` - 1 send or receive.
+CollectiveSteps collective_steps(const MeshShape& mesh, const MeshCollective& c, const DeviceTensor& from, const DeviceTensor& to,
+                                 int64_t first, int64_t last);
+// By all devices together, to others.
+int64_t sent_bytes(const MeshShape& mesh, const MeshCollective& c, const DeviceTensor& from, const DeviceTensor& to);
 
 // The same in pieces, of which each ends before the next begins, so that a device needs room for about so many bytes at once: blocks that
 // it receives to combine, or that do not lie without gaps. Rows of a strip stay whole. The first piece has the most bytes.
