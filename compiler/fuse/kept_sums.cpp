@@ -29,8 +29,11 @@ std::string loops(const Kernel& kernel, const std::vector<AxisId>& axes) {
   return text;
 }
 
+// max and min of f32 on a GPU are the same in any order, also of zeros (PTX: +0 > -0) and of what is no number.
+bool is_extreme(const Accumulation& a) { return (a.fold == Fold::max || a.fold == Fold::min) && a.dtype != DType::f64; }
+
 std::vector<std::string> sums_of(const Kernel& kernel, SumOrder order) {
-  if (kernel.reductions.empty()) return {};
+  if (kernel.reductions.empty() || (order == SumOrder::of_kernel && std::ranges::all_of(kernel.reductions, is_extreme))) return {};
   if (order == SumOrder::of_kernel || !follows_from_loops(kernel)) return {to_string(kernel)};
   const std::string kind = kernel.contraction ? "product" : kernel.part ? "parts" : kernel.sequence ? "sequence" : "";
   std::vector<std::string> sums;

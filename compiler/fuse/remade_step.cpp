@@ -15,6 +15,10 @@ Scheduling unlimited(Scheduling options) {
 // A value of fewer elements than this part of the kernel's largest buffer is one number for each row, as a norm's deviation.
 constexpr int64_t kRowsNumber = 8;
 
+bool same_value(const Node& a, const Node& b) {
+  return a.op == b.op && a.operands == b.operands && a.attr == b.attr && a.type.dtype == b.type.dtype;
+}
+
 bool runs_forward(const Forming& forming, const GraphKernel& k) {
   return std::ranges::any_of(k.group.members, [&](NodeId id) { return (*forming.bound)[id].origin.phase == Phase::forward; });
 }
@@ -42,11 +46,15 @@ Forming RemadeStep::formed(const Graph& graph, const RemadeValues::Copies& copie
   return made;
 }
 
-// Nodes given by those that kernels are formed of; invalid for what passes have added.
+// Nodes given by those that kernels are formed of; invalid for what passes have added, but for copies in another order in memory
+// (orient_operands), which stand right behind what they are copies of.
 std::vector<NodeId> RemadeStep::given() const {
-  std::vector<NodeId> given(whole_.bound->graph.size());
+  const Graph& formed = whole_.bound->graph;
+  std::vector<NodeId> given(formed.size());
   for (uint32_t i = 0; i < graph_.size(); ++i)
     if (const NodeId to = whole_.place_of(NodeId{i}); to.valid()) given[to.index] = NodeId{i};
+  for (uint32_t i = 1; i < formed.size(); ++i)
+    if (!given[i].valid() && given[i - 1].valid() && same_value(formed.nodes[i], formed.nodes[i - 1])) given[i] = given[i - 1];
   return given;
 }
 
