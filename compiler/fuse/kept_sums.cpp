@@ -29,11 +29,18 @@ std::string loops(const Kernel& kernel, const std::vector<AxisId>& axes) {
   return text;
 }
 
-// max and min of f32 on a GPU are the same in any order, also of zeros (PTX: +0 > -0) and of what is no number.
+// Of f32, and of what is narrower and held in it, max and min on a GPU are the same in any order: also of zeros, since max.NaN.f32 has
+// +0 > -0 (PTX ISA), and of what is no number. Those of f64 compare, and keep the first of two zeros.
 bool is_extreme(const Accumulation& a) { return (a.fold == Fold::max || a.fold == Fold::min) && a.dtype != DType::f64; }
+bool adds_up(const Store& store) { return store.mode == StoreMode::add || store.mode == StoreMode::sum; }
+
+bool has_extremes_alone(const Kernel& kernel) {
+  return std::ranges::all_of(kernel.reductions, is_extreme) &&
+         std::ranges::none_of(kernel.stages, [](const Stage& s) { return std::ranges::any_of(s.stores, adds_up); });
+}
 
 std::vector<std::string> sums_of(const Kernel& kernel, SumOrder order) {
-  if (kernel.reductions.empty() || (order == SumOrder::of_kernel && std::ranges::all_of(kernel.reductions, is_extreme))) return {};
+  if (kernel.reductions.empty() || (order == SumOrder::of_kernel && has_extremes_alone(kernel))) return {};
   if (order == SumOrder::of_kernel || !follows_from_loops(kernel)) return {to_string(kernel)};
   const std::string kind = kernel.contraction ? "product" : kernel.part ? "parts" : kernel.sequence ? "sequence" : "";
   std::vector<std::string> sums;

@@ -2,7 +2,8 @@
 // Whether a list of kernels still holds every sum of another, over the same loops. The order of a floating-point sum follows from its
 // loops, its dtype and the instruction set; a step that makes values again must keep it, so that it keeps its bits. What else a kernel
 // makes of a sum may change: each value is rounded to its own dtype, whichever kernel makes it. Where the order follows from the whole
-// kernel (a GPU's threads), only kernels that are equal keep it, and what is made again is made by kernels that the other list has, too.
+// kernel (a GPU's threads), only kernels that are equal keep it, and what is made again is made by kernels that the other list has, too;
+// kernels that only take extremes may change, as those of fp8's scales do where another value is stored beside them.
 #pragma once
 #include <map>
 #include <string>

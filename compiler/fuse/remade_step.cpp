@@ -47,7 +47,7 @@ Forming RemadeStep::formed(const Graph& graph, const RemadeValues::Copies& copie
 }
 
 // Nodes given by those that kernels are formed of; invalid for what passes have added, but for copies in another order in memory
-// (orient_operands), which stand right behind what they are copies of.
+// (orient_operands), which stand right behind what they are copies of: a backward that reads such a copy has the value saved.
 std::vector<NodeId> RemadeStep::given() const {
   const Graph& formed = whole_.bound->graph;
   std::vector<NodeId> given(formed.size());

@@ -29,7 +29,7 @@ struct InterpretOptions {
   Iterations iterations{};    // of the scans around
   uint64_t memory_limit = 0;  // bytes of values alive at once, refused before any is made; 0: the machine's memory
   std::vector<NodeId> watch;  // nodes whose values are wanted besides the roots'
-  std::function<void(const Node& node, Tensor& value)> computed{};  // sees each value, and may change it, before others read it
+  std::function<void(const Node& node, Tensor& value)> computed{};  // sees each value, and may change it, before others do
 };
 
 // Work done, by the counting rules of interface.md. `transcendental` is part of `elementwise`.

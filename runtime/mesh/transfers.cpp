@@ -101,6 +101,7 @@ CollectiveSteps collective_steps(const MeshShape& mesh, const MeshCollective& c,
       steps.moves.push_back({device, other, source, block_of(to, c.gathered, sender, n)});
     }
   };
+  // Sums made here need all terms, what is made elsewhere only what is sent there: a list as long as a group, not as its square.
   for (int64_t begin = 0; begin < mesh.devices(); ++begin) {
     if (mesh.coordinate(begin, c.mesh_axis) != 0) continue;
     const std::vector<int64_t> group = mesh.along(begin, c.mesh_axis);
@@ -121,7 +122,8 @@ CollectiveSteps collective_steps(const MeshShape& mesh, const MeshCollective& c,
 
 std::vector<CollectiveSteps> in_pieces(CollectiveSteps steps, int64_t most) {
   int64_t pieces = 1;
-  // Those of a list are as large, but for an element less in later ones; a device sends one to each and receives one of each.
+  // Transfers of a list are as large, but for an element less in later ones; a device sends one to each and receives one of each. The first
+  // of every process' list is as large as that of the others, so that all make as many pieces: their messages meet.
   const auto cut = [&](const std::vector<Transfer>& list, bool receives_apart) {
     if (list.empty()) return;
     const Transfer& t = list.front();
@@ -131,6 +133,7 @@ std::vector<CollectiveSteps> in_pieces(CollectiveSteps steps, int64_t most) {
   };
   cut(steps.terms, true);
   cut(steps.moves, false);
+  // A sum may lie where its operand does: a piece reads the same bytes of a device's block that it writes, and no others.
   std::vector<CollectiveSteps> all;
   if (pieces == 1) {
     all.push_back(std::move(steps));

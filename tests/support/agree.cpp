@@ -10,6 +10,7 @@
 #include <random>
 
 #include "compiler/autodiff/gradient_check.h"
+#include "compiler/codegen/llvm/math.h"
 #include "compiler/pipeline/pipeline.h"
 #include "tests/fuzz/random_program.h"
 #include "tests/support/shared_code.h"
@@ -64,12 +65,24 @@ void change_last_digits(TensorMap& values, double relative, std::mt19937_64& ran
     for (double& x : tensor.reals) x *= 1 + relative * (static_cast<double>(random() >> 11) * 0x1p-52 - 1);
 }
 
-// In f32, gelu is known to some units of a number's last place that do not become smaller with it (codegen/llvm/math.h): it is 0 where
-// its tail is below them. What its sign decides is open there, and no digit of a source changes that.
+// What a function in f32 may be off by, however small its value: units of the last place of a number (codegen/llvm/math.h).
+double least_accuracy(MathFn fn) {
+  constexpr double kPlaces = 0x1p-23;
+  switch (fn) {
+#define EINC_ACCURACY(name, in_float, floor_in_float, in_double, floor_in_double) \
+  case MathFn::name:                                                              \
+    return (in_float) * (floor_in_float)*kPlaces;
+    EINC_MATH_FNS(EINC_ACCURACY)
+#undef EINC_ACCURACY
+  }
+  return 0;
+}
+
+// gelu in f32 is 0 where its tail is below its accuracy. What its sign decides is open there, and no digit of a source changes that.
 void change_within_accuracy(const Node& node, Tensor& value, std::mt19937_64& random) {
-  constexpr double kGelu = 3.5 * 0.125 * 0x1p-24;
   if (node.op != Op::map || node.as<MapAttr>().fn != MapFn::gelu || value.dtype == DType::f64) return;
-  for (double& y : value.reals) y += kGelu * (static_cast<double>(random() >> 11) * 0x1p-52 - 1);
+  const double most = least_accuracy(MathFn::gelu);
+  for (double& y : value.reals) y += most * (static_cast<double>(random() >> 11) * 0x1p-52 - 1);
 }
 
 InterpretResult changed_run(const Wanted& wanted, std::mt19937_64& random) {

@@ -127,7 +127,8 @@ TEST_CASE("mesh: pieces of a collective move what it moves whole, in the memory 
     c.kind = std::array{CollectiveKind::all_reduce, CollectiveKind::reduce_scatter, CollectiveKind::all_gather, CollectiveKind::all_to_all,
                         CollectiveKind::shift}[static_cast<size_t>(below(5))];
     c.divided = static_cast<int>(1 + below(2)), c.gathered = c.kind == CollectiveKind::all_to_all ? 3 - c.divided : c.divided;
-    c.by = 1;
+    c.by = below(static_cast<uint64_t>(n));
+    if (c.kind == CollectiveKind::all_reduce) shape[1] += 1, shape[2] += 1;  // shares that differ by an element
     std::vector<int64_t> result = shape;
     if (c.kind == CollectiveKind::reduce_scatter || c.kind == CollectiveKind::all_to_all) result[static_cast<size_t>(c.divided)] /= n;
     if (c.kind == CollectiveKind::all_gather || c.kind == CollectiveKind::all_to_all) result[static_cast<size_t>(c.gathered)] *= n;
@@ -135,10 +136,12 @@ TEST_CASE("mesh: pieces of a collective move what it moves whole, in the memory 
     const CollectiveSteps steps = collective_steps(mesh, c, from, to, 0, mesh.devices());
     const std::vector<CollectiveSteps> pieces = in_pieces(steps, most);
     INFO(fmt::format("{} of {}, along {} and {}, {} bytes at once", to_string(c.kind), fmt::join(shape, "x"), c.divided, c.gathered, most));
+    // What is told to be sent is a formula: here it is counted.
     const std::vector<Moved> whole = moved_by({steps});
     CHECK(moved_by(pieces) == whole);
     CHECK(sent_bytes(mesh, c, from, to) == std::ranges::count_if(whole, [](const Moved& m) { return m[0] != m[2]; }));
     cut += pieces.size() > 1;
+    // A device a process, and several that are neighbours: lists of processes have all that concerns them, in one order and as many pieces.
     for (const int64_t processes : {mesh.devices(), n}) {
       const int64_t held = mesh.devices() / processes;
       for (int64_t first = 0; first < mesh.devices(); first += held) {
