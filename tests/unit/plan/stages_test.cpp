@@ -229,8 +229,9 @@ double peak_of(const Planned& p, const MeshWay& way) {
   Scheduling scheduling;
   if (way.recomputes) scheduling.memory_limit = MemoryLimit{static_cast<int64_t>(p.device.usable_bytes()), 0, 1, MemoryGoal::any_choice};
   if (way.stages) {
+    const MeshReport report = report_of(p, way, scheduling);
     double peak = 0;
-    for (const StageReport& stage : report_of(p, way, scheduling).pipeline->stages) peak = std::max(peak, stage.peak.value->to_double());
+    for (const StageReport& stage : report.pipeline->stages) peak = std::max(peak, stage.peak.value->to_double());
     return peak;
   }
   PipelineOptions options = p.options;
