@@ -65,6 +65,7 @@ class KernelFormer::Former {
   void finish() {
     after_readers_.resize(work_.size());
     order_updates();
+    let_copies_wait();
     struct Ready {
       bool later;
       uint32_t turn, group;
@@ -366,6 +367,27 @@ class KernelFormer::Former {
     for (const auto& [check, value] : graph_.guard.before) run_before(group_of_[check.index], group_of_[value.index]);
     for (uint32_t i = 0; i < graph_.graph.size(); ++i)
       if (graph_.guard.is_dry(NodeId{i}) && values_.is_computed(NodeId{i})) after_checks(group_of_[i]);
+  }
+
+  // What is made again for the backward waits for all else that the first of its readers waits for. Turns alone would let copies for
+  // earlier layers run while a kernel of this one is held up, and fill memory long before they are read.
+  void let_copies_wait() {
+    std::vector<std::vector<uint32_t>> readers(work_.size());
+    std::vector<std::pair<uint32_t, uint32_t>> copies;  // by turn
+    for (uint32_t g = 0; g < work_.size(); ++g) {
+      if (!work_[g].alive) continue;
+      if (work_[g].late) copies.emplace_back(turn(work_[g].group), g);
+      for (const uint32_t read : read_by(g, {}))
+        if (work_[read].late) readers[read].push_back(g);
+    }
+    // The last first: what a copy is made for knows by then what it waits for itself.
+    std::ranges::sort(copies, std::ranges::greater{});
+    for (const auto& [own, copy] : copies) {
+      if (readers[copy].empty()) continue;
+      const uint32_t first = *std::ranges::min_element(readers[copy], {}, [&](uint32_t g) { return turn(work_[g].group); });
+      for (const uint32_t before : read_by(first, after_readers_[first]))
+        if (!work_[before].late) run_before(before, copy);
+    }
   }
 
   void after_checks(uint32_t group) {

@@ -10,6 +10,7 @@
 #include "compiler/api/mesh_cuda.h"
 #include "compiler/api/mesh_parts.h"
 #include "compiler/api/mesh_process.h"
+#include "compiler/api/render_report.h"
 #include "compiler/api/verify_mesh.h"
 #include "compiler/context/partition_for_mesh.h"
 #include "compiler/pipeline/cuda_program.h"
@@ -275,6 +276,33 @@ TEST_CASE("mesh: under a limit, of a model whose params are spread no more than 
   };
   const int64_t embed = 64, biases = 9 * embed * 4;
   CHECK(gathered(4) <= gathered(3) + 2 * biases);
+}
+
+namespace {
+
+// Of a device as it is, and the least under a limit, for a decoder over a split sequence whose params are spread.
+std::pair<int64_t, int64_t> bytes_of_layers(int layers) {
+  const std::string dims = fmt::format("batch=1 seq=262144 vocab=32000 layers={} embed=2048 heads=16 kv_heads=4 ffn=7168", layers);
+  PipelineOptions options;
+  options.dims = dims_of(dims), options.roots = Roots::step;
+  options.mesh = "context=8", options.shard = "seq=context; params=context";
+  const Compilation c = compile_file("examples/llama.ein", options);
+  REQUIRE(c.graph.has_value());
+  const auto made = partition_for_mesh(*c.graph, options.dims);
+  const Device device = *find_device("h100-sxm");
+  const auto plan = [&](std::optional<int64_t> limit) {
+    return mesh_step(localize(std::get<Partitioned>(made)), options.dims, plan_for_device(within(limit), device), nullptr, nullptr, {});
+  };
+  return {plan({}).peak(), least_memory([&] { plan(1); })};
+}
+
+}  // namespace
+
+// What is made again lies there for one layer at a time: of the others their inputs stay, and what attention makes and reads.
+TEST_CASE("mesh: under a limit a layer more takes a part of what it takes without one") {
+  const auto few = bytes_of_layers(2), more = bytes_of_layers(5);
+  const auto as_is = static_cast<double>(more.first - few.first), least = static_cast<double>(more.second - few.second);
+  CHECK(least < 0.2 * as_is);
 }
 
 namespace {
