@@ -122,7 +122,13 @@ int64_t RemadeStep::all_bytes(const Forming& made, std::span<const NodeId> at) c
   return limit->of_device(view, made.besides(view));
 }
 
-int64_t RemadeStep::bytes_with(const std::vector<NodeId>& chosen) const {
+int64_t RemadeStep::bytes_with(const std::vector<NodeId>& chosen) {
+  const auto [at, is_new] = planned_.try_emplace(values_.made_and_chosen(chosen), kTooMuch);
+  if (is_new) at->second = plan_with(chosen);
+  return at->second;
+}
+
+int64_t RemadeStep::plan_with(const std::vector<NodeId>& chosen) const {
   const RemadeValues::Copies copies = values_.copies(chosen);
   const Forming made = formed(*copies.graph, copies);
   if (!sums_.are_in(made.list)) return kTooMuch;

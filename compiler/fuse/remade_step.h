@@ -4,6 +4,7 @@
 #pragma once
 #include <limits>
 #include <span>
+#include <unordered_map>
 
 #include "compiler/fuse/kept_sums.h"
 #include "compiler/fuse/memory_limit.h"
@@ -30,12 +31,13 @@ class RemadeStep {
   void save(const std::vector<NodeId>& more);
   // FLOPs that a choice adds, as Recomputation says.
   double cost(const std::vector<NodeId>& chosen) const { return values_.cost(chosen); }
-  // Of the plan, or of a device; too much where another order of sums would change bits.
-  int64_t bytes_with(const std::vector<NodeId>& chosen) const;
+  // Of the plan, or of a device; too much where another order of sums would change bits. Each choice is planned once.
+  int64_t bytes_with(const std::vector<NodeId>& chosen);
   RemadeValues::Copies copies(const std::vector<NodeId>& chosen) const { return values_.copies(chosen); }
 
  private:
   Forming formed(const Graph& graph, const RemadeValues::Copies& copies) const;
+  int64_t plan_with(const std::vector<NodeId>& chosen) const;
   int64_t all_bytes(const Forming& made, std::span<const NodeId> at) const;
   std::vector<NodeId> given() const;
   RemadeValues::Places places();
@@ -51,6 +53,7 @@ class RemadeStep {
   RemadeValues values_;
   const std::vector<bool> saved_;  // as is
   std::vector<NodeId> candidates_, stored_;
+  std::unordered_map<std::vector<bool>, int64_t> planned_;  // bytes, by RemadeValues::made_and_chosen
 };
 
 }  // namespace einc

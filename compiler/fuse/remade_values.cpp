@@ -169,6 +169,13 @@ double RemadeValues::cost(const std::vector<NodeId>& chosen) const {
   return sum;
 }
 
+std::vector<bool> RemadeValues::made_and_chosen(const std::vector<NodeId>& chosen) const {
+  std::vector<bool> both = made_for(chosen);
+  const std::vector<bool> is_chosen = flags(graph_.graph.size(), chosen);
+  both.insert(both.end(), is_chosen.begin(), is_chosen.end());
+  return both;
+}
+
 RemadeValues::Copies RemadeValues::copies(const std::vector<NodeId>& chosen) const {
   return Copier(graph_.graph, made_for(chosen), flags(graph_.graph.size(), chosen), places_).run();
 }

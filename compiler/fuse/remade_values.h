@@ -42,6 +42,8 @@ class RemadeValues {
     std::vector<NodeId> twice;             // what there are copies of, and the copies
   };
   Copies copies(const std::vector<NodeId>& chosen) const;
+  // Per node whether it is made anew, and whether it is chosen: choices that agree in this have the same copies.
+  std::vector<bool> made_and_chosen(const std::vector<NodeId>& chosen) const;
 
   const std::vector<bool>& saved() const { return places_.saved; }
   void save_just(std::vector<bool> saved) { places_.saved = std::move(saved); }
