@@ -12,11 +12,12 @@ namespace {
 class Delays {
  public:
   Delays(const Graph& graph, std::span<const Layout> declared, std::span<const Factors> factors, std::span<const Layout> wants,
-         const LayoutValues& values)
+         const LayoutValues& values, std::span<const int> stages)
       : graph_(graph),
         factors_(factors),
         wants_(wants),
         values_(values),
+        stages_(stages),
         lazy_(declared.begin(), declared.end()),
         passed_(graph.size()),
         taken_(graph.size()),
@@ -69,6 +70,13 @@ class Delays {
     return values_.typical(local_bytes(type, lazy_[i], graph_.mesh), 0) / static_cast<double>(bytes_of(type.dtype));
   }
 
+  // Terms that stages add up, as both gradients of a table that is read at both ends of a model: what is wanted in parts goes from stage to
+  // stage in parts.
+  bool meet_from_stages(uint32_t i, uint32_t user, int mesh_axis) const {
+    if (stages_.empty() || wants_[i].axis_on(mesh_axis) < 0) return false;
+    return std::ranges::any_of(graph_.nodes[user].operands, [&](NodeId x) { return stages_[x.index] != stages_[i]; });
+  }
+
   // From the results backwards, since a sum may wait for a reader whose own sum waits.
   std::vector<AxisList> choose() const {
     std::vector<AxisList> waits(graph_.size());
@@ -77,6 +85,7 @@ class Delays {
       const uint32_t user = reader_[i];
       for (const Unreduced& partial : lazy_[i].partial) {
         if (partial.fn != ReduceFn::sum || !passed_[user].contains(partial.mesh)) continue;
+        if (meet_from_stages(i, user, partial.mesh)) continue;
         const double here = elements(i), there = elements(user);
         const bool joined = factors_[user].linear[0] == Linearity::together;
         if (there <= here && (joined || there < here || waits[user].contains(partial.mesh))) waits[i].push_back(partial.mesh);
@@ -89,6 +98,7 @@ class Delays {
   std::span<const Factors> factors_;
   std::span<const Layout> wants_;
   const LayoutValues& values_;
+  std::span<const int> stages_;
   std::vector<Layout> lazy_;
   std::vector<AxisList> passed_;
   std::unordered_map<uint32_t, std::vector<AxisList>> scans_;  // by node: what splits the labels of its factors
@@ -118,8 +128,8 @@ bool take_in_parts(Layout& layout, const Type& type, const Layout& want, const A
 }
 
 WaitingSums delayed_sums(const Graph& graph, std::span<const Layout> declared, std::span<const Factors> factors,
-                         std::span<const Layout> wants, const LayoutValues& values) {
-  return Delays(graph, declared, factors, wants, values).run();
+                         std::span<const Layout> wants, const LayoutValues& values, std::span<const int> stages) {
+  return Delays(graph, declared, factors, wants, values, stages).run();
 }
 
 }  // namespace einc

@@ -17,9 +17,10 @@ struct WaitingSums {
   std::vector<Layout> taken;   // in which parts its readers take it
 };
 
-// `declared`: layouts of declarations as their readers see them; all lists are by node.
+// `declared`: layouts of declarations as their readers see them; all lists are by node. `stages`: of a pipeline, by which nodes lie
+// (place_stages.h); else nothing.
 WaitingSums delayed_sums(const Graph& graph, std::span<const Layout> declared, std::span<const Factors> factors,
-                         std::span<const Layout> wants, const LayoutValues& values);
+                         std::span<const Layout> wants, const LayoutValues& values, std::span<const int> stages);
 
 // Sums that do not wait, and whose users want them in parts, are taken in parts: the layout behind that. False: there is none.
 bool take_in_parts(Layout& layout, const Type& type, const Layout& want, const AxisList& waits, const Mesh& mesh,

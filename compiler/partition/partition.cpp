@@ -31,6 +31,7 @@ class Partitioner {
   // `micro`: a microbatch's dims.
   Partitioner(const Graph& graph, const Bindings& micro, const PartitionHints& hints)
       : in_(graph),
+        micro_(micro),
         hints_(hints),
         values_{graph.dims.bind(micro).values, graph.dims.values_or(micro, 1024)},
         builder_(graph, out_.graph),
@@ -46,7 +47,7 @@ class Partitioner {
     repeated_.emplace(in_, factors_);
     std::vector<Layout> read;
     for (uint32_t i = 0; i < in_.size(); ++i) read.push_back(may_be_asked(i) ? declared_[i].read : Layout(in_.nodes[i].type.rank()));
-    WaitingSums waiting = delayed_sums(in_, read, factors_, wants_, values_);
+    WaitingSums waiting = delayed_sums(in_, read, factors_, wants_, values_, stages());
     waits_ = std::move(waiting.sums);
     for (const auto& [node, m] : hints_.waiting)
       if (!waits_[node.index].contains(m)) waits_[node.index].push_back(m);
@@ -68,6 +69,14 @@ class Partitioner {
   }
 
  private:
+  // By node, of a pipeline whose stages are known.
+  std::vector<int> stages() const {
+    const PipelineStages& stages = in_.mesh.stages;
+    if (!stages.any()) return {};
+    if (!values_.known(in_.mesh.axes[static_cast<size_t>(stages.over)].size) || !values_.known(in_.dims.size(stages.loop))) return {};
+    return place_stages(in_, stages.loop, stages_of(in_, micro_)).of;
+  }
+
   void find_needed() {
     out_.needed.resize(out_.graph.size(), false);
     for_each_root(out_.graph, [&](NodeId id) {
@@ -245,6 +254,8 @@ class Partitioner {
   MeshValue laid_out(NodeId id, const Layout& target, int phase) {
     std::vector<Version>& versions = versions_[id.index];
     const bool by_phase = spread_[id.index] == Assembly::each_phase;
+    // A stage's update takes its parts of params itself: taken with each microbatch, they would be summed as terms are.
+    const bool for_update = is_declared(id.index) && in_.mesh.stages.any() && static_cast<Phase>(phase) == Phase::optimizer;
     double least = std::numeric_limits<double>::infinity();
     size_t best = 0;
     for (size_t v = 0; v < versions.size(); ++v) {
@@ -255,9 +266,9 @@ class Partitioner {
     }
     if (const auto parts = in_parts(id, versions[best].part.layout, target)) return made_in_parts(id, *parts, target, phase);
     builder_.build().origin = in_[id].origin;
-    if (by_phase) builder_.build().origin.phase = static_cast<Phase>(phase);
+    if (by_phase || for_update) builder_.build().origin.phase = static_cast<Phase>(phase);
     const MeshValue part = builder_.relayout(versions[best].part, target, in_.type(id));
-    versions.push_back({part, by_phase ? phase : kEveryPhase});
+    versions.push_back({part, by_phase || for_update ? phase : kEveryPhase});
     return part;
   }
 
@@ -324,6 +335,7 @@ class Partitioner {
   }
 
   const Graph& in_;
+  const Bindings& micro_;
   const PartitionHints& hints_;
   const LayoutValues values_;
   Partitioned out_;

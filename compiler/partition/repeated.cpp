@@ -36,7 +36,7 @@ bool RepeatedAxes::repeats(NodeId id, size_t axis) const {
 
 bool RepeatedAxes::is_elementwise_optimizer(NodeId id) const {
   const Node& node = graph_[id];
-  return node.origin.phase == Phase::optimizer && (node.op == Op::map || node.op == Op::cast) && !graph_.mesh.stages.any();
+  return node.origin.phase == Phase::optimizer && (node.op == Op::map || node.op == Op::cast);
 }
 
 bool RepeatedAxes::may_be_made_in_parts(NodeId id) const {

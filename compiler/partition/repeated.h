@@ -16,8 +16,7 @@ class RepeatedAxes {
   RepeatedAxes(const Graph& graph, std::span<const Factors> factors);
 
   // Whether a node's parts may be made by themselves: of some axis of it, or by the optimizer, which makes its part of what follows from
-  // params that all devices have. A stage's optimizer would store that: its update is a program of its own, whose new values lie beside the
-  // old ones.
+  // params that all devices have.
   bool may_be_made_in_parts(NodeId id) const;
   // How it is computed as `target`; `from` is how it lies, computed as `whole`. nullopt: as a whole, of which parts are taken.
   std::optional<LayoutDecision> in_parts(NodeId id, const LayoutDecision& whole, const Layout& from, const Layout& target,

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "compiler/context/partition_for_mesh.h"
+#include "compiler/report/staged_device.h"
 #include "runtime/mesh/pipeline_plan.h"
 #include "tests/agree/mesh/mesh_run.h"
 #include "tests/support/random_check.h"
@@ -176,4 +178,37 @@ TEST_CASE("mesh stages: the update of a single element waits for all looks") {
   const MeshPlan& last = program->parts()[Part::training]->pipeline->stages[0].rounds.back().plan;
   CHECK(std::ranges::count(last.steps, DeviceAct::agree, &DeviceStep::act) == 1);
   CHECK(last.code.compute.program.copies.empty());
+}
+
+// A table that both ends of the model read, in a model whose optimizer's states are split: larger than all else.
+TEST_CASE("mesh stages: what devices update in parts they make of parts, and terms that stages add up are sent in parts") {
+  constexpr int64_t kTable = 256 * 16, kLargestBesides = 16 * 64;
+  const MeshExample example{"gpt2.ein", "batch=8 seq=8 vocab=256 layers=2 heads=2 head=8", "stage=2,data=2",
+                            "layers=stage(microbatches=2); batch=data; states=data"};
+  const Bindings dims = dims_of(example.dims);
+  const auto made = partition_for_mesh(*compiled(example, Roots::step).graph, dims);
+  const auto staged = staged_device(std::get<Partitioned>(made), dims);
+  REQUIRE(staged);
+  const Graph& graph = staged->whole.graph;
+  const auto count = [&](NodeId id) {
+    int64_t elements = 1;
+    for (const Axis& axis : graph.type(id).axes) elements *= axis.size.evaluate_integer(staged->dims).value();
+    return elements;
+  };
+  int64_t terms = 0;
+  for (const StageSend& send : staged->cut.sends)
+    if (graph[send.value].origin.phase == Phase::backward && !send.of_microbatch()) terms = std::max(terms, count(send.value));
+  CHECK(terms == kTable / 2);
+  static_assert(kLargestBesides < kTable / 2);
+  for (uint32_t i = 0; i < graph.size(); ++i)
+    if (const Node& node = graph.nodes[i]; node.origin.phase == Phase::optimizer && node.op == Op::map)
+      CHECK(count(NodeId{i}) <= kTable / 2);
+  // Parts of a param are no terms of a sum over microbatches.
+  int64_t sums = 0;
+  for (const auto& rounds : staged->cut.stages)
+    for (const auto& [of_whole, sum] : rounds[kMicrobatchRound].sums) {
+      CHECK(graph.nodes[of_whole].op != Op::gather);
+      ++sums;
+    }
+  CHECK(sums > 0);
 }
