@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "compiler/ir/remap.h"
+#include "compiler/partition/place_stages.h"
 
 namespace einc {
 
@@ -74,7 +75,8 @@ class Delays {
   // stage in parts.
   bool meet_from_stages(uint32_t i, uint32_t user, int mesh_axis) const {
     if (stages_.empty() || wants_[i].axis_on(mesh_axis) < 0) return false;
-    return std::ranges::any_of(graph_.nodes[user].operands, [&](NodeId x) { return stages_[x.index] != stages_[i]; });
+    const auto other = [&](NodeId x) { return stages_[x.index] != kEveryStage && stages_[x.index] != stages_[i]; };
+    return std::ranges::any_of(graph_.nodes[user].operands, other);
   }
 
   // From the results backwards, since a sum may wait for a reader whose own sum waits.

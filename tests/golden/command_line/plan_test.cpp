@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "tests/support/few_cases.h"
 #include "tests/support/near_seconds.h"
 #include "tests/support/run_einc.h"
 #include "tests/support/sample.h"
@@ -53,8 +54,10 @@ TEST_CASE("plan: pasted lines give the numbers predicted") {
   }
 }
 
-// Of ways with stages, numbers are those of the stage with the most FLOPs; memory is the fullest stage's.
+// Of ways with stages, numbers are those of the stage with the most FLOPs; memory is the fullest stage's. Under AddressSanitizer unit/plan
+// plans with stages, and under limits.
 TEST_CASE("plan: pasted lines of stages give the numbers predicted") {
+  if (kFewCases) return;
   const Ran ran = run_einc(asked(kSmallGpt, {"--plan", "16xh100-sxm", "--report=json"}));
   REQUIRE_MESSAGE(ran.status == 0, ran.errors);
   const auto plan = nlohmann::json::parse(ran.output);
@@ -87,6 +90,7 @@ TEST_CASE("plan: pasted lines of stages give the numbers predicted") {
 }
 
 TEST_CASE("plan: a way that fits by recomputation, pasted, recomputes and fits") {
+  if (kFewCases) return;
   const std::vector<std::string> kLong{"examples/llama.ein", "-D", "layers=14",  "-D", "embed=2048", "-D",
                                        "heads=16",           "-D", "kv_heads=8", "-D", "ffn=8192",   "-D",
                                        "vocab=32768",        "-D", "seq=65536",  "-D", "batch=4",    "--precision=bf16"};

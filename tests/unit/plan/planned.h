@@ -11,16 +11,10 @@
 #include "compiler/context/partition_for_mesh.h"
 #include "compiler/plan/mesh_advice.h"
 #include "dsl/render.h"
+#include "tests/support/few_cases.h"
 #include "tests/support/mesh_examples.h"
 
 namespace einc {
-
-// AddressSanitizer takes ten times as long: a part of the cases is enough for it.
-#if defined(__SANITIZE_ADDRESS__)
-inline constexpr bool kFewCases = true;
-#else
-inline constexpr bool kFewCases = false;
-#endif
 
 struct PlanCase {
   const char* file;
