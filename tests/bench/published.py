@@ -24,10 +24,15 @@ one); what was published ran other programs: kernels apart, collectives of a blo
 prediction is off, not which of the two is slow. Megatron's runs of 2021 and 2022 stored the scores of attention, and so does their
 prediction.
 
+Memory: of runs that tell it, the device with the most, as einc plans the step, and with the least that `--memory-limit` reaches, with which
+a run that recomputes whole layers is compared. One that recomputes by ops lies between. einc's numbers are those of its plan, without what
+the driver and libraries take (1.5 GB of what nvidia-smi shows). Scores of attention are not stored for it: a run that recomputes layers has
+those of one layer at a time. A step of several micro-batches without stages is planned as one micro-batch.
+
 Rows are those of a list of published runs that state device, mesh, batch and recomputation and whose figures agree with one another, all of
 them, and two more (`told in part`) that do not state their micro-batch and are not in the sums. Left out: PaLM (TPUs, which einc does not
-compile for), runs that are known by their memory alone, those that do not state what decides their time (Megatron-Core's 177B, MegaScale's
-two, Llama 3's 405B, torchtitan's 405B, PaxML's 175B, Megatron-Bridge's 70B), and fms-fsdp's 70B, whose figures disagree.
+compile for), those that do not state what decides their time (Megatron-Core's 177B, MegaScale's two, Llama 3's 405B, torchtitan's 405B,
+PaxML's 175B, Megatron-Bridge's 70B), fms-fsdp's 70B, whose figures disagree, and InternEvo's memory on meshes that do not divide its model.
 """
 import argparse
 import json
@@ -69,6 +74,7 @@ class Run(NamedTuple):
     network: float = 0  # bytes per second of a device, where it is not that of the device table
     memory: float = 0  # likewise
     told: bool = True  # all that decides the time
+    fullest: float = 0  # bytes of the device with the most, as published
 
 
 OMNI_PATH = ROCE = 6.25e9
@@ -116,9 +122,9 @@ RUNS = [
     Run("bloom-176B-prod", gpt(70, 14336, 112, 2048, 250880), "a100-80gb", 8, 2, 104.7, f"{BLOOM}/README.md", tensor=4, stages=12,
         accumulate=128, split="states", recompute="full", stores_scores=True, network=OMNI_PATH),
     Run("bloom-176B-tp8pp12", gpt(70, 14336, 64, 2048, 250880), "a100-80gb", 4, 2, 121.63, f"{BLOOM}/chronicles-prequel.md", tensor=8,
-        stages=12, accumulate=256, split="states", recompute="full", stores_scores=True, network=OMNI_PATH),
+        stages=12, accumulate=256, split="states", recompute="full", stores_scores=True, network=OMNI_PATH, fullest=40e9),
     Run("bloom-177B-pp48", gpt(96, 12288, 64, 2048, 250880), "a100-80gb", 8, 1, 142.17, f"{BLOOM}/chronicles-prequel.md", stages=48,
-        accumulate=256, split="states", recompute="full", stores_scores=True, network=OMNI_PATH),
+        accumulate=256, split="states", recompute="full", stores_scores=True, network=OMNI_PATH, fullest=58e9),
     Run("mcore-h100-1.7B", gpt(24, 2048, 16, 4096, 131072), "h100-sxm", 48, 4, 0.452, "Megatron-LM README", split="states", told=False),
     Run("mpt-7b-h100-512-s2048", gpt(32, 4096, 32, 2048, 50368), "h100-sxm", 512, 6, 1.27, "llm-foundry benchmarking/README.md",
         split="params"),
@@ -129,11 +135,21 @@ RUNS = [
     Run("mpt-3b-h100-8-s2048-fp8", gpt(32, 2560, 20, 2048, 50368), "h100-sxm", 8, 10, 4.02, "llm-foundry benchmarking/README.md",
         accumulate=6, split="params", precision="fp8"),
     Run("tt-h100-8B-8-compile", llama(32, 4096, 32, 8, 14336, 8192, 128256), "h100-sxm", 8, 2, 2.46,
-        "torchtitan llama3_h100_202412 (500 W)", split="params", recompute="by ops", memory=HBM2E),
+        "torchtitan llama3_h100_202412 (500 W)", split="params", recompute="by ops", memory=HBM2E, fullest=77.0 * 2**30),
     Run("tt-h100-8B-cp8", llama(32, 4096, 32, 8, 14336, 262144, 128256), "h100-sxm", 1, 1, 59.80,
-        "torchtitan llama3_h100_202412 (500 W)", context=8, split="params", recompute="full", precision="fp8", memory=HBM2E),
+        "torchtitan llama3_h100_202412 (500 W)", context=8, split="params", recompute="full", precision="fp8", memory=HBM2E,
+        fullest=84.5 * 2**30),
     Run("automodel-70B-64", llama(80, 8192, 64, 8, 28672, 8192, 128256), "h100-sxm", 32, 1, 18.90, "Automodel docs/performance-summary",
         context=2, accumulate=4, split="params", recompute="full"),
+]
+
+INTERNEVO_7B = llama(32, 4096, 32, 32, 11008, 2048, 103168)
+# Runs that tell their memory alone.
+MEMORY_RUNS = [
+    Run(f"internevo-7B-{name}", INTERNEVO_7B, "a100-80gb", data, 1, 0, "InternEvo train_performance.md", stages=stages, accumulate=4,
+        split=split, recompute="full", fullest=fullest)
+    for name, data, stages, split, fullest in [("z3-4", 4, 1, "params", 56e9), ("pp3", 1, 3, "", 75e9), ("pp4", 1, 4, "", 69e9),
+                                               ("pp5", 1, 5, "", 62e9), ("pp6", 1, 6, "", 56e9)]
 ]
 
 
@@ -166,7 +182,7 @@ def device_of(run, folder):
     return file
 
 
-def report(run, folder):
+def arguments_of(run, folder):
     file, sizes = run.model
     micro = run.accumulate if run.stages > 1 else 1  # without stages a step of one microbatch is reported
     sizes = {**sizes, "batch": run.sequences * run.data * micro}
@@ -176,9 +192,21 @@ def report(run, folder):
     spread = "data" if run.data > 1 else "context"
     shards = ["batch=data"] * (run.data > 1) + ["seq=context"] * (run.context > 1) + ["heads,hidden,vocab=model"] * (run.tensor > 1)
     shards += [f"{run.split}={spread}"] * bool(run.split) + [f"layers=stage(microbatches={micro})"] * (run.stages > 1)
-    return einc_report(ROOT / "examples" / file, *[f"-D{name}={value}" for name, value in sizes.items()], "--device", device_of(run, folder),
-                       "--precision", run.precision, "--mesh", ",".join(f"{axis}={size}" for axis, size in axes), "--shard",
-                       "; ".join(shards), *["--disable=attention"] * run.stores_scores)
+    return [ROOT / "examples" / file, *[f"-D{name}={value}" for name, value in sizes.items()], "--device", device_of(run, folder),
+            "--precision", run.precision, "--mesh", ",".join(f"{axis}={size}" for axis, size in axes), "--shard", "; ".join(shards)]
+
+
+def report(run, folder):
+    return einc_report(*arguments_of(run, folder), *["--disable=attention"] * run.stores_scores)
+
+
+def planned_bytes(run, folder):
+    """Of the device with the most: as the step is, and the least under a limit."""
+    arguments = [*arguments_of(run, folder), "--discard-outputs"]
+    r = einc_report(*arguments)
+    stages = r["mesh"]["pipeline"]["stages"] if run.stages > 1 else [r["per_device"]["planned"]]
+    refused = subprocess.run([EINC, *arguments, "--memory-limit=1", "--report=json"], capture_output=True, text=True).stderr
+    return max(stage["peak"] for stage in stages), int(re.search(r"(\d+) bytes if the backward recomputes", refused)[1])
 
 
 class Step(NamedTuple):
@@ -243,10 +271,30 @@ def predict(run, folder):
     return predict_stages(run, r) if run.stages > 1 else predict_alone(run, r)
 
 
+def print_memory(rows):
+    if not rows:
+        return
+    print(f"\n{'memory of':24} {'devices':>17}  {'published':>9}  {'as it is':>9} {'at least':>9} {'error':>6}  source")
+    errors = []
+    with tempfile.TemporaryDirectory() as folder:
+        for run in rows:
+            as_is, least = planned_bytes(run, folder)
+            like = {"none": as_is, "full": least}.get(run.recompute)
+            error = f"{like / run.fullest - 1:+6.0%}" if like else "between"
+            errors += [abs(like / run.fullest - 1)] if like else []
+            devices = run.data * run.context * run.tensor * run.stages
+            print(f"{run.name:24} {devices:5} {run.device:>11}  {run.fullest / 1e9:6.1f} GB  {as_is / 1e9:6.1f} GB {least / 1e9:6.1f} GB"
+                  f" {error:>7}  {run.source}", flush=True)
+    if errors:
+        print(f"memory: median error {statistics.median(errors):.0%}, {sum(e <= 0.2 for e in errors)} of {len(errors)} within 20 %")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", default="", help="those whose name matches")
-    rows = [run for run in RUNS if re.search(parser.parse_args().rows, run.name)]
+    chosen = parser.parse_args().rows
+    rows = [run for run in RUNS if re.search(chosen, run.name)]
+    of_memory = [run for run in RUNS + MEMORY_RUNS if run.fullest and re.search(chosen, run.name)]
     print(f"{'run':24} {'hash':4} {'devices':>17}  {'published':>9}  {'predicted':>9} {'error':>6}   micro    sent exposed  source")
     errors = {}
     with tempfile.TemporaryDirectory() as folder:
@@ -266,6 +314,7 @@ def main():
         sizes = [abs(errors[run.name]) for run in chosen]
         if sizes:
             print(f"{kind}: median error {statistics.median(sizes):.0%}, {sum(e <= 0.2 for e in sizes)} of {len(sizes)} within 20 %")
+    print_memory(of_memory)
 
 
 if __name__ == "__main__":
