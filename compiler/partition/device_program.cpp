@@ -20,6 +20,7 @@ class Orderer {
     find_live();
     find_constant();
     find_sums();
+    find_made_again();
     find_levels();
   }
 
@@ -69,6 +70,14 @@ class Orderer {
       if (holds_sum(graph_[update.target])) sum_of_[graph_[update.value].operands[1].index] = update.value;
   }
 
+  // What is of the backward, but made of values of the forward alone, that do not go round.
+  void find_made_again() {
+    for (const Node& node : graph_.nodes) {
+      const auto is_given = [&](NodeId x) { return graph_[x].origin.phase == Phase::forward || made_again_[x.index]; };
+      made_again_.push_back(node.origin.phase == Phase::backward && node.op != Op::shift && std::ranges::all_of(node.operands, is_given));
+    }
+  }
+
   void find_levels() {
     uint32_t backward = 0, beside = 0, behind_forward = 0;
     for (const bool optimizer : {false, true})
@@ -80,6 +89,8 @@ class Orderer {
           level_[i] = std::max(level_[i], level_[operand.index] + (is_collective(graph_[operand].op) ? 1 : 0));
         // A block goes round beside the launches that stand before it: keys do not come back while the forward still goes on.
         if (node.op == Op::shift && !is_microbatch_sum(node)) level_[i] = std::max(level_[i], beside);
+        // So it is with scores that a device makes again of its own keys: they would be kept from the forward on.
+        if (node.op == Op::contract && made_again_[i]) level_[i] = std::max(level_[i], backward);
         // What a stage's backward makes of the forward alone, it makes when it needs it: it has not to be kept.
         if (is_round_trip(node, graph_.mesh)) behind_forward = std::max(behind_forward, level_[i] + 1);
         if (is_computed(i) && node.origin.phase == Phase::backward) level_[i] = std::max(level_[i], behind_forward);
@@ -168,7 +179,7 @@ class Orderer {
 
   const Localized& local_;
   const Graph& graph_;
-  std::vector<bool> live_, constant_;
+  std::vector<bool> live_, constant_, made_again_;
   std::vector<NodeId> sum_of_;  // by term (partition/stage_meetings.h)
   std::vector<uint32_t> level_;
   std::vector<std::vector<uint32_t>> of_level_;  // nodes, by their levels; one more than there are

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Context parallelism as devices carry it out: results of the whole program, bytes as foretold.
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <functional>
 #include <optional>
 #include <string>
 
+#include "compiler/api/render_report.h"
+#include "compiler/context/partition_for_mesh.h"
+#include "compiler/report/mesh_step.h"
 #include "tests/agree/mesh/mesh_run.h"
 #include "tests/support/context_programs.h"
 #include "tests/support/mesh_examples.h"
@@ -103,6 +107,30 @@ TEST_CASE("ring: a device holds as many blocks of others for any number of devic
   }
   CHECK(blocks[0] == blocks[1]);
   CHECK(blocks[1] <= 8);
+}
+
+namespace {
+
+// What launches of a device work in: on eight devices, of a decoder whose scores are larger than all else.
+int64_t working_bytes_of(int layers, const PlanStep& plan) {
+  const std::string dims = fmt::format("batch=1 seq=16384 vocab=64 layers={} heads=4 head=32", layers);
+  const Graph graph = *compiled({"gpt2.ein", dims.c_str(), "context=8", "seq=context; keys=context"}, Roots::step).graph;
+  const auto made = partition_for_mesh(graph, dims_of(dims));
+  return mesh_step(localize(std::get<Partitioned>(made)), dims_of(dims), plan, nullptr, nullptr, {}).working;
+}
+
+}  // namespace
+
+// Of scores those of a few steps lie there, with what is made of them, of eight; and none from the forward to the backward.
+TEST_CASE("ring: scores lie in memory for a few steps, and for one layer") {
+  constexpr int64_t kScores = int64_t{4} * 2048 * 2048 * 4;
+  for (const bool gpu : {false, true}) {
+    CAPTURE(gpu);
+    const PlanStep plan = gpu ? plan_for_device({}, *find_device("h100-sxm")) : plan_for_processor(native_processor(), {});
+    const int64_t few = working_bytes_of(2, plan), more = working_bytes_of(4, plan);
+    CHECK(few < 5 * kScores);
+    CHECK(more - few < kScores / 4);
+  }
 }
 
 TEST_CASE("ring: faults of a plan are found") {
