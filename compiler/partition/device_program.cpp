@@ -6,7 +6,9 @@
 #include "compiler/partition/device_program.h"
 
 #include <algorithm>
+#include <map>
 #include <ranges>
+#include <utility>
 
 #include "compiler/ir/build.h"
 #include "compiler/partition/stage_meetings.h"
@@ -70,11 +72,25 @@ class Orderer {
       if (holds_sum(graph_[update.target])) sum_of_[graph_[update.value].operands[1].index] = update.value;
   }
 
-  // What is of the backward, but made of values of the forward alone, that do not go round.
+  // What of the backward is a value that the forward has made: the same op of the same values.
   void find_made_again() {
-    for (const Node& node : graph_.nodes) {
-      const auto is_given = [&](NodeId x) { return graph_[x].origin.phase == Phase::forward || made_again_[x.index]; };
-      made_again_.push_back(node.origin.phase == Phase::backward && node.op != Op::shift && std::ranges::all_of(node.operands, is_given));
+    std::map<std::pair<Op, std::vector<uint32_t>>, std::vector<uint32_t>> known;  // nodes, each the first with its value
+    std::vector<uint32_t> first;                                                  // by node, of those with its value
+    for (uint32_t i = 0; i < graph_.size(); ++i) {
+      const Node& node = graph_.nodes[i];
+      std::vector<uint32_t> operands;
+      for (const NodeId x : node.operands) operands.push_back(first[x.index]);
+      std::vector<uint32_t>& candidates = known[{node.op, std::move(operands)}];
+      const auto alike = [&](uint32_t other) {
+        const Node& o = graph_.nodes[other];
+        const auto same_size = [](const Axis& a, const Axis& b) { return a.size == b.size; };
+        return o.attr == node.attr && o.type.dtype == node.type.dtype && std::ranges::equal(o.type.axes, node.type.axes, same_size);
+      };
+      const auto at = std::ranges::find_if(candidates, alike);
+      const bool again = at != candidates.end();
+      made_again_.push_back(again && node.origin.phase == Phase::backward && graph_.nodes[*at].origin.phase == Phase::forward);
+      first.push_back(again ? *at : i);
+      if (!again) candidates.push_back(i);
     }
   }
 
