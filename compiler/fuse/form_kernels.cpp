@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <functional>
-#include <iterator>
 #include <queue>
 
 #include "compiler/fuse/group_order.h"
@@ -287,35 +286,6 @@ class KernelFormer::Former {
     }
   }
 
-  // What a group reads of others.
-  std::vector<NodeId> reads_of(uint32_t g) const {
-    std::vector<NodeId> reads;
-    for (const NodeId id : work_[g].group.members)
-      values_.for_each_read_once(id, [&](NodeId x) {
-        if (is_source(graph_[x].op) || group_of_[x.index] != g) reads.push_back(x);
-      });
-    std::ranges::sort(reads);
-    return reads;
-  }
-
-  // On a device of a mesh, whether a later group reads but numbers of rows of an earlier one, and each of them a large value that the other
-  // does not, as steps of a ring read scores: one kernel would save but those numbers, and all large values would lie there at once.
-  bool meet_in_rows_alone(uint32_t earlier, uint32_t later) const {
-    if (!graph_.graph.mesh.of_device) return false;
-    constexpr int64_t kRowsNumber = 8;  // a value of fewer elements than this part of the largest is a number of each row
-    std::vector<NodeId> first = reads_of(earlier), second = reads_of(later), both;
-    int64_t largest = 0;
-    for (const NodeId x : second) largest = std::max(largest, graph_.count(x));
-    const auto is_large = [&](NodeId x) { return graph_.count(x) * kRowsNumber > largest; };
-    const auto joins_otherwise = [&](NodeId x) {
-      return !is_source(graph_[x].op) && group_of_[x.index] == earlier && (is_large(x) || graph_.count(x) == 1);
-    };
-    if (std::ranges::any_of(second, joins_otherwise)) return false;
-    std::erase_if(first, std::not_fn(is_large)), std::erase_if(second, std::not_fn(is_large));
-    std::ranges::set_intersection(first, second, std::back_inserter(both));
-    return both.empty() && !first.empty() && !second.empty();
-  }
-
   // How groups meet that are to be joined.
   enum class Meeting : uint8_t { one_reads_the_other, in_what_they_read };
 
@@ -324,8 +294,6 @@ class KernelFormer::Former {
     GroupWork &into = work_[earlier], &from = work_[later];
     if (std::string refusal = rules_.unsuitable(into, from); !refusal.empty()) return refusal;
     if (order_.lies_between(earlier, later)) return "another kernel must run between them";
-    if (meeting == Meeting::one_reads_the_other && meet_in_rows_alone(earlier, later))
-      return "but for numbers of rows they read other values";
     if ((into.guarded || from.guarded) && (comes_before_checks(earlier) || comes_before_checks(later)))
       return "a step that would store what is not finite ends between them";
     Group joined = join(into.group, from.group);
