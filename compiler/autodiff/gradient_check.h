@@ -22,7 +22,7 @@ struct GradientCheckOptions {
 // How often the loss is computed for each element.
 inline constexpr int64_t kLossesPerElement = 6;
 
-// |symbolic - numeric| / max(|symbolic|, |numeric|, 1e-4 * the param's largest gradient, 1e-5 * |loss|), worst element.
+// |symbolic - numeric| / max(|symbolic|, |numeric|, 1e-4 * the param's largest gradient, 1e-7 + 1e-5 * |loss|), worst element.
 struct GradientError {
   Name path;
   double error = 0;
