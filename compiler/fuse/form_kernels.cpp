@@ -373,14 +373,15 @@ class KernelFormer::Former {
   // What is made again for the backward waits for all else that the first of its readers waits for. Turns alone would let copies for
   // earlier layers run while a kernel of this one is held up, and fill memory long before they are read.
   void let_copies_wait() {
-    std::vector<std::vector<uint32_t>> readers(work_.size());
     std::vector<std::pair<uint32_t, uint32_t>> copies;  // by turn
-    for (uint32_t g = 0; g < work_.size(); ++g) {
-      if (!work_[g].alive) continue;
-      if (work_[g].late) copies.emplace_back(turn(work_[g].group), g);
-      for (const uint32_t read : read_by(g, {}))
-        if (work_[read].late) readers[read].push_back(g);
-    }
+    for (uint32_t g = 0; g < work_.size(); ++g)
+      if (work_[g].alive && work_[g].late) copies.emplace_back(turn(work_[g].group), g);
+    if (copies.empty()) return;  // there is no limit
+    std::vector<std::vector<uint32_t>> readers(work_.size());
+    for (uint32_t g = 0; g < work_.size(); ++g)
+      if (work_[g].alive)
+        for (const uint32_t read : read_by(g, {}))
+          if (work_[read].late) readers[read].push_back(g);
     // The last first: what a copy is made for knows by then what it waits for itself.
     std::ranges::sort(copies, std::ranges::greater{});
     for (const auto& [own, copy] : copies) {

@@ -143,7 +143,6 @@ std::vector<NodeId> JoinRules::reads_of(const Group& group) const {
 
 bool JoinRules::meet_in_rows_alone(const Group& a, const Group& b) const {
   if (!graph_.graph.mesh.of_device) return false;
-  constexpr int64_t kRowsNumber = 8;  // a value of fewer elements than this part of the largest is a number of each row
   std::vector<NodeId> first = reads_of(a), second = reads_of(b), both;
   int64_t largest = 0;
   for (const NodeId x : second) largest = std::max(largest, graph_.count(x));

@@ -8,6 +8,9 @@
 
 namespace einc {
 
+// A value of fewer elements than this part of the largest that a kernel reads or makes is one number for each row, as a norm's deviation.
+inline constexpr int64_t kRowsNumber = 8;
+
 struct GroupWork {
   Group group;
   bool alive = true;
@@ -46,7 +49,8 @@ class JoinRules {
   // Numbers made of those that whole large values are reduced to.
   void find_gathering();
   // On a device of a mesh, whether the second reads but numbers of rows of the first, and each of them a large value that the other does
-  // not, as steps of a ring read scores: one kernel would save but those numbers, and all large values would lie there at once.
+  // not, as steps of a ring read scores: one kernel would save but those numbers, and all large values would lie there at once. Without a
+  // mesh the rule would add launches (of cross-entropies, say), and nothing there reads several such values.
   bool meet_in_rows_alone(const Group& a, const Group& b) const;
   std::vector<NodeId> reads_of(const Group& group) const;
   bool only_reduced(NodeId id) const;

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "compiler/fuse/join_rules.h"
+
 namespace einc {
 namespace {
 
@@ -11,9 +13,6 @@ Scheduling unlimited(Scheduling options) {
   options.observe = nullptr;
   return options;
 }
-
-// A value of fewer elements than this part of the kernel's largest buffer is one number for each row, as a norm's deviation.
-constexpr int64_t kRowsNumber = 8;
 
 bool same_value(const Node& a, const Node& b) {
   return a.op == b.op && a.operands == b.operands && a.attr == b.attr && a.type.dtype == b.type.dtype;

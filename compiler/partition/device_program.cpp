@@ -72,8 +72,9 @@ class Orderer {
       if (holds_sum(graph_[update.target])) sum_of_[graph_[update.value].operands[1].index] = update.value;
   }
 
-  // What of the backward is a value that the forward has made: the same op of the same values.
+  // What of the backward is a value that the forward has made: the same op of the same values. Only rings make such products.
   void find_made_again() {
+    if (graph_.mesh.keys.empty()) return made_again_.assign(graph_.size(), false);
     std::map<std::pair<Op, std::vector<uint32_t>>, std::vector<uint32_t>> known;  // nodes, each the first with its value
     std::vector<uint32_t> first;                                                  // by node, of those with its value
     for (uint32_t i = 0; i < graph_.size(); ++i) {

@@ -32,7 +32,8 @@ those of one layer at a time. A step of several micro-batches without stages is 
 Rows are those of a list of published runs that state device, mesh, batch and recomputation and whose figures agree with one another, all of
 them, and two more (`told in part`) that do not state their micro-batch and are not in the sums. Left out: PaLM (TPUs, which einc does not
 compile for), those that do not state what decides their time (Megatron-Core's 177B, MegaScale's two, Llama 3's 405B, torchtitan's 405B,
-PaxML's 175B, Megatron-Bridge's 70B), fms-fsdp's 70B, whose figures disagree, and InternEvo's memory on meshes that do not divide its model.
+PaxML's 175B, Megatron-Bridge's 70B), fms-fsdp's 70B, whose figures disagree, and InternEvo's memory where tensors are split or
+devices do not divide the model.
 """
 import argparse
 import json
@@ -279,9 +280,9 @@ def print_memory(rows):
     with tempfile.TemporaryDirectory() as folder:
         for run in rows:
             as_is, least = planned_bytes(run, folder)
-            like = {"none": as_is, "full": least}.get(run.recompute)
-            error = f"{like / run.fullest - 1:+6.0%}" if like else "between"
-            errors += [abs(like / run.fullest - 1)] if like else []
+            judged = run.recompute == "full"
+            error = f"{least / run.fullest - 1:+6.0%}" if judged else "between"
+            errors += [abs(least / run.fullest - 1)] * judged
             devices = run.data * run.context * run.tensor * run.stages
             print(f"{run.name:24} {devices:5} {run.device:>11}  {run.fullest / 1e9:6.1f} GB  {as_is / 1e9:6.1f} GB {least / 1e9:6.1f} GB"
                   f" {error:>7}  {run.source}", flush=True)
@@ -292,9 +293,9 @@ def print_memory(rows):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", default="", help="those whose name matches")
-    chosen = parser.parse_args().rows
-    rows = [run for run in RUNS if re.search(chosen, run.name)]
-    of_memory = [run for run in RUNS + MEMORY_RUNS if run.fullest and re.search(chosen, run.name)]
+    pattern = parser.parse_args().rows
+    rows = [run for run in RUNS if re.search(pattern, run.name)]
+    of_memory = [run for run in RUNS + MEMORY_RUNS if run.fullest and re.search(pattern, run.name)]
     print(f"{'run':24} {'hash':4} {'devices':>17}  {'published':>9}  {'predicted':>9} {'error':>6}   micro    sent exposed  source")
     errors = {}
     with tempfile.TemporaryDirectory() as folder:
