@@ -346,11 +346,19 @@ class RingWriter {
     if (node.op != Op::iota) return find(axes, key()) >= 0 ? taken(id, axes, c) : divided(id, ring_of(axes));
     build_.origin = node.origin;
     const Axis own = part(node.type.axis(0));
-    NodeId first = build_.map(MapFn::mul, {owners(axes[0] == key() ? c : 0), build_.constant(own.size, DType::i32)});
-    if (node.type.dtype != DType::i32) first = build_.cast(first, node.type.dtype);
-    const NodeId operands[] = {first, build_.iota(own, node.type.dtype)};
+    const NodeId operands[] = {first_of_block(own.size, node.type.dtype, axes[0] == key() ? c : 0), build_.iota(own, node.type.dtype)};
     const AxisList maps[] = {{0}, {1}};
     return {build_.map(MapFn::add, operands, maps, {devices_, own}, node.type.dtype), 0};
+  }
+
+  // The number of the first element in a device's block. Rows and keys of one device have the same node for it, so that a kernel's bound
+  // of keys by rows needs no number of the device (lower/key_bounds).
+  NodeId first_of_block(const Poly& size, DType dtype, int c) {
+    for (const FirstOfBlock& made : firsts_)
+      if (made.size == size && made.dtype == dtype && made.step == c) return made.node;
+    NodeId first = build_.map(MapFn::mul, {owners(c), build_.constant(size, DType::i32)});
+    if (dtype != DType::i32) first = build_.cast(first, dtype);
+    return firsts_.emplace_back(size, dtype, c, first).node;
   }
 
   // ---- results
@@ -383,6 +391,13 @@ class RingWriter {
   Axis devices_;
   Phase phase_ = Phase::forward;
   Placed running_max_;
+  struct FirstOfBlock {
+    Poly size;
+    DType dtype;
+    int step;
+    NodeId node;
+  };
+  std::vector<FirstOfBlock> firsts_;
   std::vector<std::tuple<NodeId, ScoreAxes, Phase>> met_;             // what goes round
   std::map<std::tuple<NodeId, int, Phase>, Placed> made_;             // of pairs, by step
   std::map<std::tuple<NodeId, int, int, Phase, int>, Placed> parts_;  // of others, by where rows and keys lie

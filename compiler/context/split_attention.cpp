@@ -80,7 +80,7 @@ std::vector<SplitAttention> split_attention(const Graph& graph, const Partitione
   std::vector<SplitAttention> out;
   for (FoundAttention& found : find_attention(bound_by_roots(graph, given), root_nodes(graph), free_nodes(graph)).found) {
     const auto at = std::ranges::find(conflicts, found.scores, &std::pair<NodeId, Conflict>::first);
-    if (at == conflicts.end()) continue;
+    if (at == conflicts.end() || found.forward.members.empty()) continue;
     const auto& [m, a, b] = at->second;
     if (found.key != a && found.key != b) continue;
     const Node& scores = graph[found.scores];

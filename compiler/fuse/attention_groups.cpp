@@ -37,9 +37,11 @@ class Grouper {
       backward = std::move(built.built);
       loaded = backward->buffers;
     }
-    AttentionBuild forward = build(found, found.forward, stored(found, found.forward, loaded), ReadValues::of_forward);
-    if (!forward.built) return forward.refusal;
-    kernels.push_back(std::move(*forward.built));
+    if (!found.forward.members.empty()) {
+      AttentionBuild forward = build(found, found.forward, stored(found, found.forward, loaded), ReadValues::of_forward);
+      if (!forward.built) return forward.refusal;
+      kernels.push_back(std::move(*forward.built));
+    }
     if (backward) kernels.push_back(std::move(*backward));
     return {};
   }
@@ -159,7 +161,7 @@ AttentionGroups group_attention(const BoundGraph& graph, const std::vector<bool>
     if (refusal.empty())
       groups.found.push_back(std::move(found));
     else
-      groups.refusals.push_back({found.scores, found.forward.results.front(), refusal});
+      groups.refusals.push_back({found.scores, (found.forward.members.empty() ? found.backward : found.forward).results.front(), refusal});
   }
   std::unordered_map<const Kernel*, std::shared_ptr<const Kernel>> kept;  // one of those of equal text
   for (GraphKernel& k : groups.kernels) {

@@ -22,9 +22,10 @@ class Finder {
   // The attention around the scores `id`, when it is one.
   std::optional<FoundAttention> run(NodeId id) {
     found_.scores = id;
+    alone_ = graph_[id].origin.phase == Phase::backward;
     std::vector<int> own;
     for (size_t i = 0; i < graph_.shape(id).size(); ++i) own.push_back(static_cast<int>(i));
-    if (!find_key(id, own)) return std::nullopt;
+    if (!(alone_ ? find_key_of_row(id, own) : find_key(id, own))) return std::nullopt;
     add(id, own);
     do {
       while (!pending_.empty() && found_.axes.size() < kMostNodes) {
@@ -34,7 +35,8 @@ class Finder {
       }
     } while (found_.axes.size() < kMostNodes && add_kept_rows());
     if (!pending_.empty()) refuse(id, "it holds too many nodes");
-    if (!has_softmax_ || !mixes_) return std::nullopt;
+    if (!looks_like_attention()) return std::nullopt;
+    if (alone_ && !found_.forward.members.empty()) refuse(id, "its backward shares values per row and key with the forward");
     if (!refusal_) close_paths(found_.forward, Phase::forward);
     if (!refusal_) close_paths(found_.backward, Phase::backward);
     if (refusal_) return std::nullopt;
@@ -44,7 +46,7 @@ class Finder {
 
   // Why what looks like attention is none.
   const std::optional<FusionRefusal>& refusal() const { return refusal_; }
-  bool looks_like_attention() const { return has_softmax_ && mixes_; }
+  bool looks_like_attention() const { return has_softmax_ && mixes_ && (!alone_ || has_weight_gradient()); }
 
  private:
   void refuse(NodeId at, const char* reason) {
@@ -70,6 +72,38 @@ class Finder {
       }
     }
     return false;
+  }
+
+  // Of a backward by itself: the one that a number has not that the scores are lowered by before they are exponents.
+  bool find_key_of_row(NodeId id, const std::vector<int>& own) {
+    std::vector<std::pair<NodeId, std::vector<int>>> pending{{id, own}};
+    for (size_t k = 0; k < pending.size() && k < 32; ++k) {
+      const auto [node, axes] = pending[k];
+      for (NodeId user : users_[node]) {
+        const auto there = is_elementwise(graph_[user].op) ? axes_of_user(user, node, axes) : std::nullopt;
+        if (!there || !is_pair(*there)) continue;
+        if (is_map(user, MapFn::sub) && graph_[user].operands[0] == node && is_exponent(user)) {
+          const std::vector<int> row = axes_of_operand(graph_[user], 1, *there);
+          int missing = 0;
+          for (const int axis : own)
+            if (std::ranges::find(row, axis) == row.end()) ++missing, found_.key = axis;
+          has_softmax_ = missing == 1;
+          return has_softmax_;
+        }
+        pending.push_back({user, std::move(*there)});
+      }
+    }
+    return false;
+  }
+
+  bool is_map(NodeId id, MapFn fn) const { return graph_[id].op == Op::map && graph_[id].as<MapAttr>().fn == fn; }
+  bool is_exponent(NodeId id) const {
+    return std::ranges::any_of(users_[id], [&](NodeId user) { return is_map(user, MapFn::exp); });
+  }
+
+  // A value per row and key that is a product, too: of the results' gradient with values. A loss over classes has scores alone.
+  bool has_weight_gradient() const {
+    return std::ranges::any_of(found_.pairs, [&](NodeId id) { return id != found_.scores && graph_[id].op == Op::contract; });
   }
 
   bool has_key(const std::vector<int>& axes) const { return std::find(axes.begin(), axes.end(), found_.key) != axes.end(); }
@@ -132,8 +166,7 @@ class Finder {
     kept.erase(kept.begin() + attr.axes[0]);
     NodeId x = graph_[user].operands[0];
     while (graph_[x].op == Op::cast) x = graph_[x].operands[0];
-    const bool of_exp = graph_[x].op == Op::map && graph_[x].as<MapAttr>().fn == MapFn::exp;
-    if (attr.fn == ReduceFn::sum && of_exp && graph_[user].origin.phase == Phase::forward) has_softmax_ = true;
+    if (attr.fn == ReduceFn::sum && is_map(x, MapFn::exp) && graph_[user].origin.phase == Phase::forward) has_softmax_ = true;
     add(user, std::move(kept));
   }
 
@@ -159,7 +192,7 @@ class Finder {
       return refuse(user, "a contraction of two values per row and key");
     nodes.results.push_back(user);
     nodes.members.push_back(user);
-    mixes_ = mixes_ || (over_keys && phase == Phase::forward);
+    mixes_ = mixes_ || (over_keys && (phase == Phase::forward || alone_));
   }
 
   // Folds join rows again (scores minus their maximum); what else reads a fold may read it from memory.
@@ -288,7 +321,15 @@ class Finder {
       if (graph_[id].op != Op::map && graph_[id].op != Op::cast) return refuse(id, "another kernel must run in between");
       if (graph_[id].origin.phase != phase) return refuse(id, "another phase runs in between");
       nodes.members.push_back(id);
+      find_row(id);
     }
+  }
+
+  // Of a value that a row has one of: what its axes are.
+  void find_row(NodeId id) {
+    for (const NodeId x : graph_[id].operands)
+      if (is_row(x))
+        if (auto there = axes_of_user(id, x, found_.axes.at(x.index))) return found_.axes.emplace(id.index, std::move(*there)), void();
   }
 
   void sort_all() {
@@ -306,6 +347,7 @@ class Finder {
   std::vector<NodeId> pending_;
   std::optional<FusionRefusal> refusal_;
   bool has_softmax_ = false, mixes_ = false;
+  bool alone_ = false;  // a backward whose scores no forward makes
 };
 
 ReaderLists users_of(const BoundGraph& graph) {
@@ -327,7 +369,7 @@ AttentionSearch find_attention(const BoundGraph& graph, const std::vector<bool>&
   std::vector<bool> taken(graph.graph.size(), false);
   for (uint32_t i = 0; i < graph.graph.size(); ++i) {
     const Node& node = graph.graph.nodes[i];
-    if (!graph.live[i] || node.op != Op::contract || node.origin.phase != Phase::forward || taken[i]) continue;
+    if (!graph.live[i] || node.op != Op::contract || node.origin.phase == Phase::optimizer || taken[i]) continue;
     Finder finder(graph, roots, free, users);
     auto found = finder.run(NodeId{i});
     if (found) {

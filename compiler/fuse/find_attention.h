@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Finds attention in a graph: a contraction of rows with keys, elementwise values and folds over the keys with a softmax among
 // them, and contractions that take the keys (or the rows) away again; in the backward the same over the gradients. Found by
-// following axes, not names or an order of ops, so any layout, mask, scale or grouping of heads will do.
+// following axes, not names or an order of ops, so any layout, mask, scale or grouping of heads will do. A backward may stand by itself,
+// with scores of its own and the number that they are lowered by given, as one step of a ring does.
 #pragma once
 #include <optional>
 #include <string>
@@ -33,7 +34,7 @@ struct SoftmaxNodes {
 struct FoundAttention {
   NodeId scores;  // the contraction whose axes count
   int key = 0;    // the one of them that is folded
-  AttentionNodes forward, backward;
+  AttentionNodes forward, backward;  // no forward: a backward by itself
   std::vector<NodeId> pairs;  // values per row and key: stored nowhere, made again in the backward
   // For each node made of the scores: which axis of the scores each of its own is; -1 for one of size 1.
   std::unordered_map<uint32_t, std::vector<int>> axes;

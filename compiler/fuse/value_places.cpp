@@ -116,27 +116,27 @@ AttentionGroups ValuePlaces::find_attention() { return group_attention(graph_, i
 
 void ValuePlaces::find_recomputed(const std::vector<GraphKernel>& attentions, const RecomputeLimits& limits, const KernelTarget& target,
                                   BuiltKernels& built) {
-  std::vector<bool> stored = is_root_;
+  std::vector<bool> stored = is_root_, taken(graph_.graph.size(), false);
   for (const GraphKernel& a : attentions)
     for (NodeId id : a.group.members) {
-      stored[id.index] = true;
+      stored[id.index] = taken[id.index] = true;
       for_each_read(id, [&](NodeId x) { stored[x.index] = true; });
     }
   const std::vector<bool> found = einc::find_recomputed(graph_, stored, free_, readers_, limits);
   for (size_t i = 0; i < found.size(); ++i) made_where_read_[i] = made_where_read_[i] || found[i];
-  while (store_what_fails(target, built)) {
+  while (store_what_fails(taken, target, built)) {
   }
   find_readers();
 }
 
-// Whether a node could not be a kernel with what it reads computed in it: that is stored after all.
-bool ValuePlaces::store_what_fails(const KernelTarget& target, BuiltKernels& built) {
+// Whether a node could not be a kernel with what it reads computed in it: that is stored after all. What attention has taken is built so.
+bool ValuePlaces::store_what_fails(const std::vector<bool>& taken, const KernelTarget& target, BuiltKernels& built) {
   for (uint32_t i = 0; i < graph_.graph.size(); ++i)
     if (made_where_read_[i]) in_memory_[i] = false;
   KernelCache trial(graph_, in_memory_, target, built);
   bool any = false;
   for (uint32_t i = 0; i < graph_.graph.size(); ++i) {
-    std::vector<NodeId> made = is_computed(NodeId{i}) ? recomputed_operands(NodeId{i}) : std::vector<NodeId>{};
+    std::vector<NodeId> made = is_computed(NodeId{i}) && !taken[i] ? recomputed_operands(NodeId{i}) : std::vector<NodeId>{};
     if (made.empty() || trial.builds({{NodeId{i}}, {NodeId{i}}})) continue;
     any = true;
     for (; !made.empty(); made.pop_back()) made_where_read_[made.back().index] = false, in_memory_[made.back().index] = true;

@@ -80,7 +80,7 @@ class ValuePlaces {
   bool is_cheap(NodeId id) const;
   bool is_dry_element(NodeId id) const;
   void find_readers();
-  bool store_what_fails(const KernelTarget& target, BuiltKernels& built);
+  bool store_what_fails(const std::vector<bool>& taken, const KernelTarget& target, BuiltKernels& built);
   std::vector<NodeId> recomputed_operands(NodeId id) const;
   NodeId below_views(NodeId id) const {
     while (kind_of(graph_[id].op) == OpKind::view) id = graph_[id].operands[0];

@@ -128,12 +128,23 @@ class AttentionPlanner {
     if (needs[o.x] & folds || !is_map(o.exponential, MapFn::exp) || kernel_.values[o.exponential].dtype != DType::f32) return false;
     const ValueId difference = kernel_.values[o.exponential].operands[0];
     if (!is_map(difference, MapFn::sub) || kernel_.values[difference].dtype != DType::f32) return false;
-    if (kernel_.values[difference].operands[0] != o.x || !is_fold(kernel_.values[difference].operands[1], o.max)) return false;
+    if (kernel_.values[difference].operands[0] != o.x || !find_most(o, kernel_.values[difference].operands[1])) return false;
     for (size_t k = 0; k < t_.lefts.size(); ++k)
       if (!find_factor(o, k)) return false;
     t_.online = o;
     t_.folds.clear();
     return true;
+  }
+
+  // What x is lowered by: the maximum, or the larger one of it and what a row has without its pairs.
+  bool find_most(AttentionTiles::Online& o, ValueId most) const {
+    if (is_fold(most, o.max)) return true;
+    if (!is_map(most, MapFn::maximum) || kernel_.values[most].dtype != DType::f32) return false;
+    const auto& x = kernel_.values[most].operands;
+    const size_t fold = is_fold(x[0], o.max) ? 0 : 1;
+    o.most = most, o.least = x[1 - fold];
+    const bool of_row = !(axes_[o.least] >> a_.key & 1) && reductions_of_values(kernel_)[o.least] == 0;
+    return is_fold(x[fold], o.max) && of_row && kernel_.values[o.least].dtype == DType::f32;
   }
 
   // A product's left side as the exponential times something that a row has one of.

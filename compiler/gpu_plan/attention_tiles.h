@@ -28,10 +28,12 @@ struct AttentionTiles {
     int own = -1, other = -1;  // its operands' tiles; of mixes and gathers the other one alone
     AxisId inner = 0;          // of scores: summed over; of the rest: the result's own
   };
-  // max x, then the sum of exp(x - max): `factor`, if any, is what a row's products are multiplied by at the end.
+  // max x, then the sum of exp(x - max): `factor`, if any, is what a row's products are multiplied by at the end. With a `least` that a row
+  // has one of, x is lowered by the larger of both, `most`.
   struct Online {
     uint16_t max = 0, sum = 0;
     ValueId x = kNoValue, exponential = kNoValue;
+    ValueId most = kNoValue, least = kNoValue;
   };
 
   AxisId own = 0, other = 0;

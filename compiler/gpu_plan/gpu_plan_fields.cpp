@@ -58,6 +58,8 @@ struct PlanFields<AttentionTiles::Online> {
     field("sum", &Online::sum, 'r');
     field("x", &Online::x);
     field("exponential", &Online::exponential);
+    field("most", &Online::most);
+    field("least", &Online::least);
   }
 };
 

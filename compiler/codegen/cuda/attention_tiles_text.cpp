@@ -140,7 +140,15 @@ class TilesText : AttentionProductsText {
     }
   }
 
-  void declare_online() { line("f32 most{}, sum{};", of_rows("-infinity()"), of_rows("0.0f")); }
+  // A row's maximum is that of its scores without their factor. One to begin with is not so low that it would be no number in exponents.
+  void declare_online() {
+    line("f32 most{}, sum{};", of_rows("-infinity()"), of_rows("0.0f"));
+    if (t_.online->least == kNoValue) return;
+    open_rows();
+    line("most[h] = larger({} / {}, {});", as(t_.online->least, DType::f32), literal_of(score_.factor, DType::f32),
+         literal_of(-1e37 / std::max(1.0, score_.factor), DType::f32));
+    close();
+  }
 
   void product_tile() {
     scores(Pass::products);

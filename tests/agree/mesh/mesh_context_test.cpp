@@ -10,6 +10,7 @@
 
 #include "compiler/api/render_report.h"
 #include "compiler/context/partition_for_mesh.h"
+#include "compiler/partition/device_program.h"
 #include "compiler/report/mesh_step.h"
 #include "tests/agree/mesh/mesh_run.h"
 #include "tests/support/context_programs.h"
@@ -46,6 +47,7 @@ TEST_CASE("context: devices give what the program gives whole, and send what the
 // Long enough for kernels of attention, whose rows skip keys by the device's coordinate.
 TEST_CASE("context: kernels that skip keys by the device's coordinate") { check_devices(false, 80); }
 TEST_CASE("ring: devices give what the program gives whole, and send what the report says") { check_devices(true, 8); }
+TEST_CASE("ring: each step as a kernel of attention") { check_devices(true, 80); }
 
 namespace {
 
@@ -111,26 +113,38 @@ TEST_CASE("ring: a device holds as many blocks of others for any number of devic
 
 namespace {
 
-// What launches of a device work in: on eight devices, of a decoder whose scores are larger than all else.
-int64_t working_bytes_of(int layers, const PlanStep& plan) {
-  const std::string dims = fmt::format("batch=1 seq=16384 vocab=64 layers={} heads=4 head=32", layers);
-  const Graph graph = *compiled({"gpt2.ein", dims.c_str(), "context=8", "seq=context; keys=context"}, Roots::step).graph;
-  const auto made = partition_for_mesh(graph, dims_of(dims));
-  return mesh_step(localize(std::get<Partitioned>(made)), dims_of(dims), plan, nullptr, nullptr, {}).working;
+Localized device_of_llama(const std::string& dims, const std::string& shard) {
+  const Graph graph = *compiled({"llama.ein", dims.c_str(), "context=4", shard.c_str()}, Roots::step).graph;
+  return localize(std::get<Partitioned>(partition_for_mesh(graph, dims_of(dims))));
 }
 
 }  // namespace
 
-// Of scores those of a few steps lie there, with what is made of them, of eight; and none from the forward to the backward.
-TEST_CASE("ring: scores lie in memory for a few steps, and for one layer") {
-  constexpr int64_t kScores = int64_t{4} * 2048 * 2048 * 4;
-  for (const bool gpu : {false, true}) {
-    CAPTURE(gpu);
-    const PlanStep plan = gpu ? plan_for_device({}, *find_device("h100-sxm")) : plan_for_processor(native_processor(), {});
-    const int64_t few = working_bytes_of(2, plan), more = working_bytes_of(4, plan);
-    CHECK(few < 5 * kScores);
-    CHECK(more - few < kScores / 4);
-  }
+// Each step is attention by itself, in the forward and in the backward (on a GPU of two kernels), and scores lie nowhere in memory; nor
+// does a mask, a number for each row and key, which is made where it is read.
+TEST_CASE("ring: each step is kernels of attention, and nothing of all rows and keys lies in memory") {
+  constexpr int64_t kPairs = int64_t{8192} * 8192;  // of a head
+  for (const std::string shard : {"seq=context; keys=context", "seq=context"})
+    for (const bool gpu : {false, true})
+      for (const int layers : {1, 3}) {
+        CAPTURE(shard);
+        CAPTURE(gpu);
+        CAPTURE(layers);
+        const std::string dims = fmt::format("batch=1 seq=32768 vocab=64 layers={} embed=512 heads=8 kv_heads=2 ffn=64", layers);
+        const PlanStep plan = gpu ? plan_for_device({}, *find_device("h100-sxm")) : plan_for_processor(native_processor(), {});
+        const Localized local = device_of_llama(dims, shard);
+        const DeviceProgram program = device_program(local);
+        const PlannedStep step = plan(program.graph, dims_of(dims), RunMode::training, nullptr);
+        int attentions = 0;
+        int64_t largest = 0;
+        for (const GraphKernel& k : step.formed->list.kernels) {
+          attentions += k.kernel->attention.has_value() ? 1 : 0;
+          for (const BufferUse& b : k.kernel->buffers) largest = std::max(largest, b.count);
+        }
+        const bool ring = shard.find("keys") != std::string::npos;
+        CHECK(attentions == (ring ? 4 : 1) * (gpu ? 3 : 2) * layers);
+        CHECK(largest < kPairs / 4);
+      }
 }
 
 TEST_CASE("ring: faults of a plan are found") {

@@ -4,10 +4,12 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <functional>
 #include <map>
+#include <span>
 #include <utility>
 
 #include "compiler/api/mesh_cuda.h"
@@ -123,13 +125,15 @@ TEST_CASE("mesh on a GPU: examples give what they give whole, send what the repo
   }
 }
 
+namespace {
+
 // With tiles of tensor cores (bf16, heads of 16) and without.
-TEST_CASE("mesh on a GPU: causal attention skips keys by the device's coordinate") {
+void check_attention(std::span<const size_t> programs, bool keys) {
   for (const Policy precision : {Policy::inherit, Policy::bf16})
-    for (const size_t p : {1, 4, 5}) {
+    for (const size_t p : programs) {
       CAPTURE(context_programs()[p].name);
       CAPTURE(static_cast<int>(precision));
-      std::string text = with_length(text_of(context_programs()[p], "context = 2", shard_lines("", false)), 192);
+      std::string text = with_length(text_of(context_programs()[p], "context = 2", shard_lines("", keys)), 192);
       text.replace(text.find("head = 4"), 8, "head = 16");
       PipelineOptions options;
       options.precision = precision;
@@ -140,6 +144,13 @@ TEST_CASE("mesh on a GPU: causal attention skips keys by the device's coordinate
       CHECK(run_difference(*program, data, interpreted(*c.graph, data), precision == Policy::bf16 ? 0.05 : 2e-4) == "");
     }
 }
+
+}  // namespace
+
+TEST_CASE("mesh on a GPU: causal attention skips keys by the device's coordinate") {
+  check_attention(std::array<size_t, 3>{1, 4, 5}, false);
+}
+TEST_CASE("mesh on a GPU: each step of a ring as kernels of attention") { check_attention(std::array<size_t, 4>{0, 1, 4, 5}, true); }
 
 TEST_CASE("mesh on a GPU: whole numbers have equal bits on meshes up to 8 devices") {
   std::string problem;
