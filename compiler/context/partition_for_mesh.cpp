@@ -41,7 +41,7 @@ void add_hints(PartitionHints& hints, PartitionHints more) {
 
 // Nothing where no attention is causal, and where what is made of it has no partition.
 std::optional<Result> in_zigzag(const Graph& graph, const std::vector<SplitAttention>& found, const Bindings& given) {
-  std::optional<ZigzagGraph> zigzag = zigzag_attention(graph, found, given);
+  std::optional<ZigzagGraph> zigzag = zigzag_attention(graph, found, std::vector<bool>(found.size()), given);
   if (!zigzag) return std::nullopt;
   Result first = partition(zigzag->graph, given, zigzag->hints);
   if (!std::holds_alternative<Partitioned>(first)) return std::nullopt;
@@ -57,6 +57,52 @@ std::optional<Result> in_zigzag(const Graph& graph, const std::vector<SplitAtten
   return first;
 }
 
+// Of nodes that are at `at` now.
+PartitionHints moved(const PartitionHints& hints, const std::vector<NodeId>& at) {
+  PartitionHints out;
+  for (const auto& [node, labels] : hints.yielding)
+    if (at[node].valid()) out.yielding.emplace(at[node].index, labels);
+  for (const auto& [node, layout] : hints.wishes)
+    if (at[node.index].valid()) out.wishes.emplace_back(at[node.index], layout);
+  for (const auto& [node, axes] : hints.zigzag)
+    if (at[node].valid()) out.zigzag.emplace(at[node].index, axes);
+  for (const auto& [node, mesh_axis] : hints.waiting)
+    if (at[node.index].valid()) out.waiting.emplace_back(at[node.index], mesh_axis);
+  return out;
+}
+
+// With layouts by the nodes of the graph given.
+std::optional<Partitioned> ring_in(const Graph& graph, const std::vector<SplitAttention>& found, RingOrder order, const PartitionHints& known,
+                                   const Bindings& given) {
+  const RingGraph ring = ring_attention(graph, found, order, given);
+  PartitionHints hints = moved(known, ring.at);
+  Result first = partition(ring.graph, given, hints);
+  if (!std::holds_alternative<Partitioned>(first)) return std::nullopt;
+  // Others keep their rows in place.
+  if (const auto others = split_attention(ring.graph, std::get<Partitioned>(first), given); !others.empty()) {
+    add_hints(hints, rows_in_place(ring.graph, others));
+    first = partition(ring.graph, given, hints);
+  }
+  auto* made = std::get_if<Partitioned>(&first);
+  if (made == nullptr) return std::nullopt;
+  read_back(made->layouts, ring.at);
+  return std::move(*made);
+}
+
+// The same where some attention is causal.
+std::optional<Partitioned> ring_in_zigzag(const Graph& graph, const std::vector<SplitAttention>& found, const Bindings& given) {
+  std::optional<ZigzagGraph> zigzag = zigzag_attention(graph, found, go_round(graph, found, given), given);
+  if (!zigzag) return std::nullopt;
+  const Result laid = partition(zigzag->graph, given, zigzag->hints);
+  if (!std::holds_alternative<Partitioned>(laid)) return std::nullopt;
+  const std::vector<SplitAttention> there = split_attention(zigzag->graph, std::get<Partitioned>(laid), given);
+  auto made = ring_in(zigzag->graph, there, RingOrder::zigzag, zigzag->hints, given);
+  if (!made) return std::nullopt;
+  read_back(made->layouts, zigzag->at);
+  made->zigzag = std::move(zigzag->order);
+  return made;
+}
+
 // Nothing where no attention goes round, and where what is made of it has no partition.
 std::optional<Result> in_a_ring(const Graph& graph, std::vector<SplitAttention> found, const Bindings& given) {
   if (std::ranges::none_of(found, [&](const SplitAttention& s) { return graph.mesh.keys.contains(s.mesh_axis); })) return std::nullopt;
@@ -70,18 +116,17 @@ std::optional<Result> in_a_ring(const Graph& graph, std::vector<SplitAttention> 
     if (!std::holds_alternative<Partitioned>(again)) return std::nullopt;
     found = split_attention(by_rows, std::get<Partitioned>(again), given);
   }
-  const RingGraph ring = ring_attention(by_rows, found, given);
-  Result first = partition(ring.graph, given);
-  if (!std::holds_alternative<Partitioned>(first)) return std::nullopt;
-  // Others keep their rows in place.
-  if (const auto others = split_attention(ring.graph, std::get<Partitioned>(first), given); !others.empty())
-    first = partition(ring.graph, given, rows_in_place(ring.graph, others));
-  auto* made = std::get_if<Partitioned>(&first);
-  if (made == nullptr) return std::nullopt;
-  read_back(made->layouts, ring.at);
-  if (kept.graph) read_back(made->layouts, kept.at);
-  made->zigzag.assign(graph.size(), {});
-  return first;
+  std::optional<Partitioned> made = ring_in_zigzag(by_rows, found, given);
+  if (!made) {
+    made = ring_in(by_rows, found, RingOrder::program, {}, given);
+    if (made) made->zigzag.assign(by_rows.size(), {});
+  }
+  if (!made || !kept.graph) return made ? std::optional<Result>(std::move(*made)) : std::nullopt;
+  read_back(made->layouts, kept.at);
+  std::vector<ZigzagAxes> order;
+  for (const NodeId id : kept.at) order.push_back(id.valid() ? made->zigzag[id.index] : ZigzagAxes());
+  made->zigzag = std::move(order);
+  return std::move(*made);
 }
 
 }  // namespace

@@ -113,8 +113,9 @@ class Reader {
 
 }  // namespace
 
-std::variant<RingForm, FusionRefusal> ring_form(const Graph& graph, const SplitAttention& split, int64_t devices) {
-  return Reader(graph, split).run(devices);
+std::variant<RingForm, FusionRefusal> ring_form(const Graph& graph, const SplitAttention& split, const Bindings& given) {
+  const Poly& devices = graph.mesh.axes[static_cast<size_t>(split.mesh_axis)].size;
+  return Reader(graph, split).run(devices.evaluate_integer(graph.dims.bind(given).values).value_or(INT64_MAX));
 }
 
 }  // namespace einc

@@ -17,6 +17,6 @@ struct RingForm {
 };
 
 // Or why its keys are gathered.
-std::variant<RingForm, FusionRefusal> ring_form(const Graph& graph, const SplitAttention& split, int64_t devices);
+std::variant<RingForm, FusionRefusal> ring_form(const Graph& graph, const SplitAttention& split, const Bindings& given);
 
 }  // namespace einc

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "compiler/ir/build.h"
@@ -51,9 +52,11 @@ bool is_causal(const Graph& graph, const std::vector<bool>& free, const std::vec
 
 class ZigzagCopier {
  public:
-  ZigzagCopier(const Graph& graph, std::vector<const SplitAttention*> attentions, const LayoutValues& values)
+  ZigzagCopier(const Graph& graph, std::vector<const SplitAttention*> attentions, std::set<const FoundAttention*> round,
+               const LayoutValues& values)
       : in_(graph),
         attentions_(std::move(attentions)),
+        round_(std::move(round)),
         mesh_axis_(attentions_[0]->mesh_axis),
         devices_(graph.mesh.axes[static_cast<size_t>(mesh_axis_)]),
         length_(graph.type(attentions_[0]->attention.scores).axis(attentions_[0]->row).size),
@@ -111,6 +114,10 @@ class ZigzagCopier {
     std::vector<bool> dealt(factors.labels.size(), false);  // by label: in zigzag order
     find_labels(i, factors, dealt);
     for (size_t k = 0; k < made.operands.size(); ++k) {
+      if (is_made_anew(i, made.operands[k])) {
+        made.operands[k] = out_.at[made.operands[k].index];
+        continue;
+      }
       AxisList want;
       for (int axis = 0; axis < in_.type(made.operands[k]).rank(); ++axis)
         if (dealt[static_cast<size_t>(factors.operands[k][static_cast<size_t>(axis)])]) want.push_back(axis);
@@ -141,7 +148,7 @@ class ZigzagCopier {
           if (kind == LabelKind::keep || kind == LabelKind::combine) dealt[static_cast<size_t>(label)] = true;
         }
     const FoundAttention* found = attention_at(i);
-    if (found == nullptr) return;
+    if (found == nullptr || round_.contains(found)) return;
     const std::vector<int> axes = axes_of_labels(node, i, factors, *found);
     for (size_t label = 0; label < axes.size(); ++label)
       if (axes[label] == found->key) dealt[label] = false;
@@ -153,6 +160,12 @@ class ZigzagCopier {
     for (const NodeId x : in_.nodes[i].operands)
       if (of_attention_[x.index] != nullptr) return of_attention_[x.index];
     return nullptr;
+  }
+
+  // What a ring makes for each of its steps.
+  bool is_made_anew(uint32_t i, NodeId operand) const {
+    const FoundAttention* found = of_attention_[i];
+    return found != nullptr && round_.contains(found) && free_[operand.index] && std::ranges::binary_search(found->pairs, NodeId{i});
   }
 
   // Whether what is made along this axis at one place follows from operands at that place alone, or from all of them alike.
@@ -171,7 +184,7 @@ class ZigzagCopier {
   // Gradients of keys and values, as attention sums them over a device's rows: what takes them takes parts in zigzag order.
   void give_back(uint32_t i, const Factors& factors) {
     const FoundAttention* found = attention_at(i);
-    if (found == nullptr || !std::ranges::binary_search(found->backward.results, NodeId{i})) return;
+    if (found == nullptr || round_.contains(found) || !std::ranges::binary_search(found->backward.results, NodeId{i})) return;
     const std::vector<int> axes = axes_of_labels(in_.nodes[i], i, factors, *found);
     for (int axis = 0; axis < in_.nodes[i].type.rank(); ++axis) {
       if (axes[static_cast<size_t>(factors.result[static_cast<size_t>(axis)])] != found->key) continue;
@@ -256,6 +269,7 @@ class ZigzagCopier {
 
   const Graph& in_;
   const std::vector<const SplitAttention*> attentions_;
+  const std::set<const FoundAttention*> round_;  // of those whose keys go round
   const int mesh_axis_;
   const MeshAxis devices_;
   const Poly length_;
@@ -270,19 +284,29 @@ class ZigzagCopier {
 
 }  // namespace
 
-std::optional<ZigzagGraph> zigzag_attention(const Graph& graph, const std::vector<SplitAttention>& found, const Bindings& given) {
+std::optional<ZigzagGraph> zigzag_attention(const Graph& graph, const std::vector<SplitAttention>& found, const std::vector<bool>& go_round,
+                                            const Bindings& given) {
   const std::vector<bool> free = free_nodes(graph), of_order = following_from_order(graph);
-  std::vector<const SplitAttention*> causal;
-  for (const SplitAttention& split : found) {
-    if (split.row_over.size() != 1 || split.key_over.size() != 1 || !is_causal(graph, free, of_order, split)) continue;
+  std::vector<const SplitAttention*> dealt;
+  std::set<const FoundAttention*> round;
+  bool any = false;
+  for (size_t i = 0; i < found.size(); ++i) {
+    const SplitAttention& split = found[i];
+    const bool alone = split.row_over.size() == 1 && split.key_over.size() == 1, causal = alone && is_causal(graph, free, of_order, split);
+    if (!causal && !go_round[i]) continue;
     const Type& scores = graph.type(split.attention.scores);
-    const bool same = causal.empty() || (split.mesh_axis == causal[0]->mesh_axis &&
-                                         scores.axis(split.row).size == graph.type(causal[0]->attention.scores).axis(causal[0]->row).size);
-    if (same && scores.axis(split.row).size == scores.axis(split.attention.key).size) causal.push_back(&split);
+    const bool same = dealt.empty() || (split.mesh_axis == dealt[0]->mesh_axis &&
+                                        scores.axis(split.row).size == graph.type(dealt[0]->attention.scores).axis(dealt[0]->row).size);
+    const bool fits = alone && same && scores.axis(split.row).size == scores.axis(split.attention.key).size;
+    if (!fits && go_round[i]) return std::nullopt;
+    if (!fits) continue;
+    dealt.push_back(&split);
+    if (go_round[i]) round.insert(&split.attention);
+    any = any || causal;
   }
-  if (causal.empty()) return std::nullopt;
+  if (!any) return std::nullopt;
   const LayoutValues values{graph.dims.bind(given).values, graph.dims.values_or(given, 1024)};
-  return ZigzagCopier(graph, std::move(causal), values).run();
+  return ZigzagCopier(graph, std::move(dealt), std::move(round), values).run();
 }
 
 }  // namespace einc

@@ -21,7 +21,9 @@ struct ZigzagGraph {
 };
 
 // nullopt: no attention found masks keys by their position, or the sequence has no 2n equal chunks, or other axes of the mesh split it,
-// too.
-std::optional<ZigzagGraph> zigzag_attention(const Graph& graph, const std::vector<SplitAttention>& found, const Bindings& given);
+// too. `go_round`: of which of `found` keys go round a ring (ring_attention.h). Theirs stay in zigzag order, and what their values per row
+// and key read of indices stays as the program has it, numbers of places in its order: the ring makes it anew.
+std::optional<ZigzagGraph> zigzag_attention(const Graph& graph, const std::vector<SplitAttention>& found, const std::vector<bool>& go_round,
+                                            const Bindings& given);
 
 }  // namespace einc

@@ -97,7 +97,7 @@ class Grouper {
     signer_.add_place(found.scores, group);
     for (const int64_t extent : graph_.shape(found.scores)) add_wide(static_cast<uint64_t>(extent));
     signer_.add(static_cast<uint32_t>(found.key));
-    signer_.add(found.backward.members.empty() ? 0 : &nodes == &found.backward ? 1 : 2);
+    signer_.add(found.backward.members.empty() ? 0 : &nodes == &found.forward ? 1 : found.forward.members.empty() ? 2 : 3);
     signer_.add(!found.softmax ? 0 : found.softmax->backward ? 2 : 1);
     if (found.softmax) sign(*found.softmax, group);
     signer_.add(static_cast<uint32_t>(length));  // says where the group's own part ends

@@ -144,8 +144,9 @@ KeyRange keys_of(const Kernel& kernel, int64_t first_row, int64_t last_row, std:
     if (b.side == BoundSide::least)
       range.first = std::max(range.first, std::min(at_first, at_last) / a.block_keys * a.block_keys);
     else
-      range.last = std::min(range.last, round_up(std::max(at_first, at_last) + 1, a.block_keys));
+      range.last = std::min(range.last, round_up(std::max(std::max(at_first, at_last) + 1, int64_t{0}), a.block_keys));
   }
+  range.last = std::max(range.first, range.last);
   return range;
 }
 

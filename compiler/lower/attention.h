@@ -27,8 +27,10 @@ struct KeyMask {
 };
 std::vector<KeyMask> find_key_masks(const Kernel& kernel);
 
-// Fills attention->bounds: those of its masks. No bounds when they would leave some row of some device without keys.
-void find_key_bounds(Kernel& kernel);
+// Fills attention->bounds: those of its masks. No bounds when they would leave some row of some device without keys, unless such a row
+// has what it would have of keys that add nothing: `lone_backward`, the kernel adds up terms of the backward and folds nothing; else its
+// maximum is only read where it is raised to a least number.
+void find_key_bounds(Kernel& kernel, bool lone_backward);
 
 // What each bound adds to its limit at each point of each device (0 where it has no base). nullopt: that cannot be told.
 std::optional<PointValues> bases_of(const Kernel& kernel, std::span<const KeyBound> bounds);

@@ -187,11 +187,26 @@ bool leave_keys(std::span<const KeyBound> bounds, std::span<const int64_t> bases
   return true;
 }
 
+// Whether every maximum over the keys is only read where it is raised to another number of its row.
+bool raises_maxima(const Kernel& kernel) {
+  const std::vector<uint64_t> needs = reductions_of_values(kernel);
+  const auto is_max = [&](ValueId id) {
+    const Scalar& v = kernel.values[id];
+    return v.kind == ScalarKind::reduction && kernel.reductions[v.slot].fold == Fold::max;
+  };
+  for (const Scalar& v : kernel.values)
+    for (size_t k = 0; k < v.operands.size(); ++k)
+      if (is_max(v.operands[k]) && (v.kind != ScalarKind::map || v.fn != MapFn::maximum || needs[v.operands[1 - k]] != 0)) return false;
+  return std::ranges::none_of(kernel.attention->steps, [&](const AttentionStep& step) {
+    return std::ranges::any_of(step.stores, [&](const Store& s) { return is_max(s.value); });
+  });
+}
+
 }  // namespace
 
 std::vector<KeyMask> find_key_masks(const Kernel& kernel) { return BoundFinder(kernel).run(); }
 
-void find_key_bounds(Kernel& kernel) {
+void find_key_bounds(Kernel& kernel, bool lone_backward) {
   Attention& a = *kernel.attention;
   a.bounds.clear();
   for (const KeyMask& mask : find_key_masks(kernel)) a.bounds.push_back(mask.bound);
@@ -199,6 +214,8 @@ void find_key_bounds(Kernel& kernel) {
   all.push_back({BoundSide::least, 0, 0}), all.push_back({BoundSide::most, 0, kernel.extent(a.key) - 1});
   const auto bases = bases_of(kernel, all);
   if (!bases) return a.bounds.clear();
+  const bool folds = std::ranges::any_of(a.steps, [](const AttentionStep& s) { return s.part == AttentionPart::fold; });
+  if (folds ? raises_maxima(kernel) : lone_backward) return;
   for (int64_t device = 0; device < bases->devices; ++device)
     for (int64_t point = 0; point < bases->points; ++point)
       if (!leave_keys(all, bases->at(device, point), kernel.extent(a.row) - 1)) return a.bounds.clear();

@@ -22,6 +22,10 @@ std::vector<std::string> AttentionBoundsText::limits() const {
       // key <= row + limit: rows from key - limit; key >= row + limit: rows up to it.
       const BoundSide side = b.side == BoundSide::most ? BoundSide::least : BoundSide::most;
       lines.push_back(limit(side, fmt::format("({} - {})", side == BoundSide::least ? "own0" : end, limit_of(b))));
+    } else if (b.factor == 0) {
+      // The same for all rows: these keys, or none of them.
+      const bool most = b.side == BoundSide::most;
+      lines.push_back(fmt::format("if ({} {} {}) last = first;", most ? "own0" : end, most ? ">" : "<", limit_of(b)));
     }
   }
   return lines;
