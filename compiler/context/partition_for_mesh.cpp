@@ -15,10 +15,10 @@ namespace einc {
 namespace {
 
 constexpr MeshPass kPasses[] = {
-    {"ring_attention", "attention whose keys stay in parts, in as many steps as there are parts, each with the keys that a device then has",
-     "before layouts are chosen: it says which axes lie along the mesh"},
-    {"zigzag_attention", "causal attention of gathered keys: the sequence in an order in which all devices' rows see as many keys",
+    {"zigzag_attention", "causal attention: the sequence in an order in which all devices' rows see as many keys",
      "before layouts are chosen: it says in which order an axis is cut"},
+    {"ring_attention", "attention whose keys stay in parts, in as many steps as there are parts, each with the keys that a device then has",
+     "before layouts are chosen: it says which axes lie along the mesh; behind zigzag_attention, in whose order parts are cut"},
     {"partition", "a mesh axis becomes an axis of the graph; rows of attention stay where they are",
      "the graph is final: casts are nodes, forward, backward and optimizer are there"},
     {"localize", "the graph of one device, with collectives where mesh axes are crossed", "last: it takes the mesh axes away"},
@@ -72,8 +72,8 @@ PartitionHints moved(const PartitionHints& hints, const std::vector<NodeId>& at)
 }
 
 // With layouts by the nodes of the graph given.
-std::optional<Partitioned> ring_in(const Graph& graph, const std::vector<SplitAttention>& found, RingOrder order, const PartitionHints& known,
-                                   const Bindings& given) {
+std::optional<Partitioned> ring_in(const Graph& graph, const std::vector<SplitAttention>& found, RingOrder order,
+                                   const PartitionHints& known, const Bindings& given) {
   const RingGraph ring = ring_attention(graph, found, order, given);
   PartitionHints hints = moved(known, ring.at);
   Result first = partition(ring.graph, given, hints);

@@ -42,8 +42,7 @@ Placed RingPositions::row_place(const Type& whole, int c, bool last) {
   if (c == 0) return {sum(of_half(chunk.size), {0}, build_.iota(chunk, dtype), {1}, {kHalves, chunk}), 0, false, true};
   const NodeId is_earlier = build_.map(MapFn::greater_equal, {build_.iota(devices_, dtype), number(devices_.size - Poly(c))});
   const Poly less = Poly(last ? 1 : 0);
-  const NodeId behind[] = {is_earlier, number(chunk.size - less),
-                           build_.map(MapFn::sub, {of_half(chunk.size * Poly(2)), number(less)})};
+  const NodeId behind[] = {is_earlier, number(chunk.size - less), build_.map(MapFn::sub, {of_half(chunk.size * Poly(2)), number(less)})};
   const AxisList maps[] = {{0}, {}, {1}};
   return {build_.map(MapFn::where, behind, maps, {devices_, kHalves}, dtype), 0, true, true, false};
 }

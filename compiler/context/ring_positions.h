@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The numbers that rows and keys of a ring's parts have in the sequence. At step c device r meets the keys of device o = (r + c) mod n.
-// In zigzag order of chunks of m elements a device has chunks r and 2n-1-r. Of its places k of keys each row sees a first run, of the rows in
-// half h:
+// In zigzag order of chunks of m elements a device has chunks r and 2n-1-r. Of its places k of keys each row sees a first run, of the rows
+// in half h:
 //   c = 0:  those up to its own place;    c > 0:  k < m, where o < r;  k < 2mh, where o > r: the later half all of them, the earlier none
 // So every device makes half of the pairs at each step, and a kernel skips the others (lower/key_bounds).
 #pragma once
@@ -24,8 +24,8 @@ class RingPositions {
   Placed rows(const Type& whole);
   Placed keys(const Type& whole, int c);
 
-  // What may be compared instead of a row's number and a key's, in zigzag order: places of keys, and the last of a row's run (`last`) or the
-  // one behind it.
+  // What may be compared instead of a row's number and a key's, in zigzag order: places of keys, and the last of a row's run (`last`) or
+  // the one behind it.
   Placed row_place(const Type& whole, int c, bool last);
   Placed key_place(const Type& whole);
 

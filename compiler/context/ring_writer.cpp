@@ -10,7 +10,8 @@ constexpr double kLowest = -3e38;  // a maximum of keys that are all left out: w
 
 }  // namespace
 
-RingWriter::RingWriter(const Graph& graph, const RingForm& form, const std::vector<bool>& free, RingOrder order, Builder& build, Whole whole)
+RingWriter::RingWriter(const Graph& graph, const RingForm& form, const std::vector<bool>& free, RingOrder order, Builder& build,
+                       Whole whole)
     : graph_(graph),
       form_(form),
       found_(form.split->attention),

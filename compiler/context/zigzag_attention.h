@@ -4,7 +4,8 @@
 // zigzag order (partition/zigzag.h) from the program's edge on, where inputs, params and results are cut and put together so and nothing
 // moves. All but attention is the same in any order of rows. Attention's keys and values are gathered and put into the program's order on
 // each device, so that a row's keys are one run that ends with its position; their gradients take the way back before they are summed. The
-// positions of rows follow from the device's coordinate, and with them the keys that a kernel skips (lower/attention.h).
+// positions of rows follow from the device's coordinate, and with them the keys that a kernel skips (lower/attention.h). Keys that go round
+// a ring stay in zigzag order, as their gradients do (ring_positions.h).
 #pragma once
 #include <optional>
 #include <vector>

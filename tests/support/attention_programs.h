@@ -47,6 +47,25 @@ minimize loss using sgd(lr = 0.1)
                      l.q, l.k, l.v, l.scores, l.out, masked, dtype);
 }
 
+// What a step of a ring does: a maximum that is raised to a number of its row, results that are not divided by their sum.
+inline std::string raised(const Layout& l, const std::string& masked) {
+  std::string text = program(l, masked);
+  const auto replace = [&](const std::string& from, const std::string& to) { text.replace(text.find(from), from.size(), to); };
+  replace("input length", "input least: f32[b g h q]\ninput length");
+  replace("output y = einsum(softmax(" + masked + ", k), ",
+          fmt::format("z = {}\nm = stop_gradient(max(max(z, k), least))\ne = exp(z - m)\noutput sums = sum(e, k)\noutput largest = m\n"
+                      "output y = einsum(e, ",
+                      masked));
+  return text;
+}
+
+// Masks under which some rows see no keys: the first, the last, and of two bounds those of a block that has the lower one above the other.
+inline constexpr const char* kKeylessMasks[] = {
+    "where(iota(k) + 20 <= iota(q), s, -inf)",
+    "where(iota(k) >= iota(q) + 20, s, -inf)",
+    "where((iota(k) + 40 <= iota(q)) and (iota(k) + iota(q) >= 60), s, -inf)",
+};
+
 // Attention of 16-bit inputs with its gradients; no backward kernel of ours would keep the result.
 inline std::string step(const Layout& l, const std::string& masked, const std::string& dtype) {
   return fmt::format(R"(

@@ -136,12 +136,82 @@ TEST_CASE("ring: a block whose keys are all left out adds nothing") {
   CHECK(partition_problem(*c.graph, parts, data_for(*c.graph, {}), kAllowed) == "");
 }
 
+namespace {
+
+constexpr const char* kRing = "shard seq over context\nshard keys over context\n";
+constexpr const char* kScores = "scores = einsum(q, k, \"batch heads seq head, batch heads key head -> batch heads seq key\")\n";
+constexpr const char* kMixed = "mixed = einsum(weights, v, \"batch heads seq key, batch heads key head -> batch seq heads head\")\n";
+
+std::string masked_by(const std::string& choice) {
+  const std::string scores = std::string(kScores) + "scores = " + choice + "\n";
+  return text_of({"masked", scores.c_str(), kMixed}, "context = 4", kRing);
+}
+
+bool in_zigzag(const Partitioned& p) {
+  return std::ranges::any_of(p.declared, [](const EdgeValue& v) { return !v.zigzag.axes.empty(); });
+}
+
+}  // namespace
+
+// A device has chunks of one row and of two, comparisons that take the row's own key along, and that leave it out, in either direction.
+TEST_CASE("ring: in zigzag order every way to ask for a key's place is that of the program") {
+  for (const int64_t length : {8, 16})
+    for (const char* choice :
+         {"where(iota(key) <= iota(seq), scores, -inf)", "where(iota(seq) >= iota(key), scores, -inf)",
+          "where((iota(key) < iota(seq)) or (iota(key) == 0), scores, -inf)",
+          "where((iota(seq) > iota(key)) or (iota(key) == 0), scores, -inf)", "where(iota(key) > iota(seq), -inf, scores)",
+          "where(iota(seq) < iota(key), -inf, scores)", "where((iota(key) >= iota(seq)) and (iota(key) > 0), -inf, scores)",
+          "where((iota(seq) <= iota(key)) and (iota(key) > 0), -inf, scores)", "where(iota(key) >= iota(seq), scores, -inf)",
+          "where(iota(seq) > iota(key), -inf, scores)", "where((iota(key) <= iota(seq)) and (iota(seq) - iota(key) < 3), scores, -inf)",
+          "where(iota(key) <= iota(seq), scores - 0.1 * cast(iota(seq) - iota(key), f32), -inf)"}) {
+      CAPTURE(length);
+      CAPTURE(choice);
+      const Compilation c = compiled_text(with_length(masked_by(choice), length));
+      const Partitioned parts = parts_of(*c.graph);
+      CHECK(in_zigzag(parts));
+      CHECK(count_of(parts, CollectiveKind::all_gather) == 0);
+      CHECK(partition_problem(*c.graph, parts, data_for(*c.graph, {}), kAllowed) == "");
+    }
+}
+
+// Rows that see all keys alike, and a length without two chunks for each device, have the program's order.
+TEST_CASE("ring: in the program's order") {
+  const std::string causal = masked_by("where(iota(key) <= iota(seq), scores, -inf)");
+  for (const std::string& text : {with_length(causal, 12), masked_by("scores * 0.5")}) {
+    const Compilation c = compiled_text(text);
+    const Partitioned parts = parts_of(*c.graph);
+    CHECK(!in_zigzag(parts));
+    CHECK(count_of(parts, CollectiveKind::shift) > 0);
+    CHECK(partition_problem(*c.graph, parts, data_for(*c.graph, {}), kAllowed) == "");
+  }
+}
+
+// In front of causal attention: attention of all keys, which goes round in zigzag order, too, and some that gathers its keys there.
+TEST_CASE("ring: several attentions of one sequence") {
+  const auto with_first = [](const std::string& weights) {
+    const std::string scores = "q = q + einsum(" + weights +
+                               ", v, \"batch heads seq key, batch heads key head -> batch heads seq head\")\n" + kScores +
+                               "scores = where(iota(key) <= iota(seq), scores, -inf)\n";
+    return text_of({"two", scores.c_str(), kMixed}, "context = 4", kRing);
+  };
+  const std::string first = "softmax(einsum(q, k, \"batch heads seq head, batch heads key head -> batch heads seq key\"), key)";
+  for (const auto& [weights, gathers] : {std::pair(first, 0), std::pair("dropout(" + first + ", 0.5)", 2)}) {
+    CAPTURE(weights);
+    const Compilation c = compiled_text(with_first(weights));
+    const Partitioned parts = parts_of(*c.graph);
+    CHECK(in_zigzag(parts));
+    CHECK(count_of(parts, CollectiveKind::shift) > 0);
+    CHECK(count_of(parts, CollectiveKind::all_gather) == gathers);
+    CHECK(partition_problem(*c.graph, parts, data_for(*c.graph, {}), kAllowed) == "");
+  }
+}
+
 // What a ring cannot take apart is computed with gathered keys.
 TEST_CASE("ring: attention with dropped weights gathers its keys") {
   const std::string text =
-      text_of({"dropout", "scores = einsum(q, k, \"batch heads seq head, batch heads key head -> batch heads seq key\")\n",
+      text_of({"dropout", kScores,
                "mixed = einsum(dropout(weights, 0.5), v, \"batch heads seq key, batch heads key head -> batch seq heads head\")\n"},
-              "context = 4", "shard seq over context\nshard keys over context\n");
+              "context = 4", kRing);
   const Compilation c = compiled_text(text);
   const Partitioned parts = parts_of(*c.graph);
   CHECK(count_of(parts, CollectiveKind::shift) == 0);

@@ -5,6 +5,7 @@
 
 #include <array>
 
+#include "compiler/lower/attention.h"
 #include "tests/support/attention_programs.h"
 #include "tests/support/run_cpu.h"
 #include "tests/support/sample.h"
@@ -69,6 +70,28 @@ TEST_CASE("attention: layouts and odd sizes") {
 
 TEST_CASE("attention: masks and what else is made of scores") {
   for (const char* mask : kMasks) check(program(kLayouts[1], mask), sizes(50, 50, 16, 16), Expect::attention);
+}
+
+// Where a maximum is raised a row without keys is one whose keys add nothing, and those are skipped. Otherwise it is NaN, of all its keys.
+TEST_CASE("attention: rows without keys") {
+  const Bindings dims = sizes(100, 100, 16, 20);
+  const auto bounds_of = [&](const std::string& text) {
+    size_t bounds = 0;
+    const CpuProgram cpu(finished(compile_text(without_loss(text), dims), Roots::inference), dims, {});
+    for (const GraphKernel& k : cpu.lowered().list.kernels) {
+      if (!k.kernel->attention) continue;
+      bounds += k.kernel->attention->bounds.size();
+      constexpr int64_t kSeen = 50 * 50;  // by each head of rows 50 to 99: 2 q - 99
+      if (bounds == 2) CHECK(pairs_made(*k.kernel) >= 8 * kSeen);
+    }
+    return bounds;
+  };
+  for (const Layout& layout : {kLayouts[0], kLayouts[1]})
+    for (const char* mask : kKeylessMasks) {
+      check(raised(layout, mask), dims, Expect::forward);
+      CHECK(bounds_of(raised(layout, mask)) == (mask == kKeylessMasks[2] ? 2 : 1));
+      CHECK(bounds_of(program(layout, mask)) == 0);
+    }
 }
 
 TEST_CASE("attention: few rows without a backward, one at a time") {

@@ -46,6 +46,12 @@ TEST_CASE("cuda: attention, masks and what else is made of scores") {
   for (const char* mask : kMasks) check(program(kLayouts[1], mask), sizes(50, 50, 16, 16));
 }
 
+TEST_CASE("cuda: attention, rows without keys") {
+  for (const char* mask : kKeylessMasks)
+    for (const std::string& text : {raised(kLayouts[1], mask), program(kLayouts[1], mask)})
+      check(text.substr(0, text.find("loss = ")), sizes(100, 100, 16, 20), 2e-5, RunMode::inference);
+}
+
 TEST_CASE("cuda: attention's gradients lie where they are put side by side") {
   const std::pair<const char*, const char*> layouts[] = {
       {"three b h q d", "[b h k d]"}, {"b q three h d", "[b k h d]"}, {"b h q three d", "[b h k d]"}};
