@@ -12,6 +12,7 @@
 #include "compiler/fuse/memory_limit.h"
 #include "compiler/ir/text.h"
 #include "compiler/plan/remembered_plans.h"
+#include "compiler/plan/ring_ways.h"
 #include "compiler/plan/schedule_ways.h"
 #include "compiler/report/report.h"
 #include "runtime/base/flops_utilisation.h"
@@ -34,6 +35,9 @@ std::vector<std::string> reasons_for(const AdvisedWay& way, size_t rank, const A
     sent += fmt::format("{}{} over {} {} ({})", i == 0 ? "" : ", ", to_string(s.sent[i].kind), s.sent[i].axis,
                         human_seconds(s.sent[i].seconds), s.sent[i].link);
   why.push_back(sent.empty() ? "Sent: nothing" : "Sent: " + sent);
+  if (s.gathered)
+    why.push_back(
+        fmt::format("Keys go round: gathered, a step takes {} and {}", human_seconds(s.gathered->seconds), human_bytes(s.gathered->bytes)));
   const double fixed = s.held.params + s.held.gradients + s.held.states;
   if (s.way.stages)
     why.push_back(fmt::format(
@@ -134,13 +138,14 @@ MeshAdvice advise(const Compilation& whole, const PipelineOptions& options, cons
   plans.process = std::move(process);
   WaySchedulers schedulers(programs, placed, plans, device);
   std::vector<MeshWay> tried;
+  RingWays rings(programs, !is_word_of(*whole.graph, declared, Name("keys")));
   // Those that fit, in order; the least of those that do not is kept.
   const auto fitting = [&](std::span<const EstimatedWay> ways) {
     std::vector<MeshWay> fresh;
     for (const EstimatedWay& way : ways)
       if (std::ranges::find(tried, way.way) == tried.end()) fresh.push_back(way.way), tried.push_back(way.way);
     std::vector<ScheduledWay> fit;
-    for (std::optional<ScheduledWay>& way : schedulers.schedule(fresh)) {
+    for (std::optional<ScheduledWay>& way : rings.schedule(schedulers, std::move(fresh))) {
       if (way && way->fits) fit.push_back(std::move(*way));
       if (!way || way->fits) continue;
       if (!advice.smallest || way->held.total() < advice.smallest->held.total()) advice.smallest = {way->way, way->held, {}, 0};

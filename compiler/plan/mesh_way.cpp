@@ -24,6 +24,8 @@ std::vector<std::pair<std::string, std::string>> splits_of(const MeshWay& way) {
     add(names, axis.name);
   }
   for (const WayAxis& axis : way.axes)
+    if (axis.keys) add("keys", axis.name);
+  for (const WayAxis& axis : way.axes)
     if (axis.spreads && way.spread != Spread::nothing) add(std::string(to_string(way.spread)), axis.name);
   return splits;
 }

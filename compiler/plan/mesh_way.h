@@ -23,6 +23,7 @@ struct WayAxis {
   int64_t size = 1;
   std::vector<Name> split;  // axes of the program
   bool spreads = false;     // `spread` lies along it
+  bool keys = false;        // keys of attention stay in parts along it, and go round (context/ring_attention.h)
   friend bool operator==(const WayAxis&, const WayAxis&) = default;
 };
 

@@ -62,6 +62,8 @@ void set_mesh(Graph& graph, const MeshWay& way, const std::vector<SplitName>& na
     if (over.empty()) continue;
     for (const SplitPlace& place : name.places) graph.mesh.requests.push_back({place.declared, place.path, place.axis, over});
   }
+  for (int m = 0; m < static_cast<int>(way.axes.size()); ++m)
+    if (way.axes[static_cast<size_t>(m)].keys) graph.mesh.keys.push_back(first + m);
   AxisList along;
   for (int m = 0; m < static_cast<int>(way.axes.size()); ++m)
     if (way.axes[static_cast<size_t>(m)].spreads) along.push_back(first + m);

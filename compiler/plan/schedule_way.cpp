@@ -81,7 +81,9 @@ PartitionedProgram WayScheduler::partitioned(const MeshWay& way, size_t sample) 
   return {graph, std::move(given), std::get<Partitioned>(std::move(made))};
 }
 
-StepFormulas WayScheduler::formulas_of(const MeshWay& way) {
+// With keys gathered: what a ring has of each row and key is nowhere whole.
+StepFormulas WayScheduler::formulas_of(MeshWay way) {
+  for (WayAxis& axis : way.axes) axis.keys = false;
   const PartitionedProgram folding = partitioned(way, programs_.folding());
   Bindings dims = folding.graph.dims.bind(folding.given).values;
   for (const auto& [name, value] : programs_.whole_dims()) dims[name] = value;

@@ -35,6 +35,11 @@ struct ScheduledWay {
   std::vector<SentKind> sent;      // the longest first
   Rational bytes, flops;           // of a step, each device
   int64_t shown = 0, fullest = 0;  // stages: the one whose times these are, and the one whose memory
+  // Of a way whose keys go round: the same with them gathered, where that fits.
+  struct Gathered {
+    double seconds = 0, bytes = 0;
+  };
+  std::optional<Gathered> gathered{};
   // False: as planned it takes more than the device has, whatever is made again. `held` is the least, and no more is known.
   bool fits = true;
 };
@@ -106,7 +111,7 @@ class WayScheduler {
   std::optional<ScheduledWay> schedule_pipeline(const MeshWay& way, int64_t each);
   double margin() const;
   PartitionedProgram partitioned(const MeshWay& way, size_t sample);
-  StepFormulas formulas_of(const MeshWay& way);
+  StepFormulas formulas_of(MeshWay way);
 
   SamplePrograms& programs_;
   const PlacedWays& placed_;

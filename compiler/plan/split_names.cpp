@@ -118,14 +118,15 @@ std::vector<SplitName> split_names(const Graph& graph, const DeclaredAxes& decla
   return names;
 }
 
+bool is_word_of(const Graph& graph, const DeclaredAxes& declared, Name word) {
+  return graph.dims.find(word) || std::ranges::any_of(declared, [&](const auto& entry) {
+           return std::ranges::find(entry.second, word, &DeclaredAxis::name) != entry.second.end();
+         });
+}
+
 std::vector<Spread> spreads_of(const Graph& graph, const DeclaredAxes& declared) {
   std::vector<Spread> spreads(std::begin(kSpreads), std::end(kSpreads));
-  std::erase_if(spreads, [&](Spread spread) {
-    const Name word(to_string(spread));
-    return spread != Spread::nothing && (graph.dims.find(word) || std::ranges::any_of(declared, [&](const auto& entry) {
-                                           return std::ranges::find(entry.second, word, &DeclaredAxis::name) != entry.second.end();
-                                         }));
-  });
+  std::erase_if(spreads, [&](Spread spread) { return spread != Spread::nothing && is_word_of(graph, declared, Name(to_string(spread))); });
   return spreads;
 }
 

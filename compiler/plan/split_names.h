@@ -31,6 +31,9 @@ struct SplitName {
 // In the order of their first places in the graph. A name that stands for two axes of one tensor is left out.
 std::vector<SplitName> split_names(const Graph& graph, const DeclaredAxes& declared);
 
+// Whether the program calls a dim or an axis so.
+bool is_word_of(const Graph& graph, const DeclaredAxes& declared, Name word);
+
 // What shard lines can ask to be spread: a program's own name for a dim or an axis comes before the language's word.
 std::vector<Spread> spreads_of(const Graph& graph, const DeclaredAxes& declared);
 
