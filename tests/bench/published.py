@@ -191,7 +191,9 @@ def arguments_of(run, folder):
     axes = [(axis, size) for axis, size in axes if size > 1]
     # What is split over data is, in FSDP, split over the devices of a sequence as well.
     spread = "data" if run.data > 1 else "context"
-    shards = ["batch=data"] * (run.data > 1) + ["seq=context"] * (run.context > 1) + ["heads,hidden,vocab=model"] * (run.tensor > 1)
+    # Context parallelism of PyTorch and Transformer Engine keeps a device's own keys, and meets those of others one after the other.
+    context = ["seq=context", "keys=context"] * (run.context > 1)
+    shards = ["batch=data"] * (run.data > 1) + context + ["heads,hidden,vocab=model"] * (run.tensor > 1)
     shards += [f"{run.split}={spread}"] * bool(run.split) + [f"layers=stage(microbatches={micro})"] * (run.stages > 1)
     return [ROOT / "examples" / file, *[f"-D{name}={value}" for name, value in sizes.items()], "--device", device_of(run, folder),
             "--precision", run.precision, "--mesh", ",".join(f"{axis}={size}" for axis, size in axes), "--shard", "; ".join(shards)]
