@@ -74,7 +74,7 @@ class Finder {
     return false;
   }
 
-  // Of a backward by itself: the one that a number has not that the scores are lowered by before they are exponents.
+  // Of a backward by itself: the axis that is missing in the number of a row that scores are lowered by, L, before the exponential.
   bool find_key_of_row(NodeId id, const std::vector<int>& own) {
     std::vector<std::pair<NodeId, std::vector<int>>> pending{{id, own}};
     for (size_t k = 0; k < pending.size() && k < 32; ++k) {
@@ -327,9 +327,12 @@ class Finder {
 
   // Of a value that a row has one of: what its axes are.
   void find_row(NodeId id) {
-    for (const NodeId x : graph_[id].operands)
-      if (is_row(x))
-        if (auto there = axes_of_user(id, x, found_.axes.at(x.index))) return found_.axes.emplace(id.index, std::move(*there)), void();
+    for (const NodeId x : graph_[id].operands) {
+      auto there = is_row(x) ? axes_of_user(id, x, found_.axes.at(x.index)) : std::nullopt;
+      if (!there) continue;
+      found_.axes.emplace(id.index, std::move(*there));
+      return;
+    }
   }
 
   void sort_all() {

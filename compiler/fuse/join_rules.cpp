@@ -114,7 +114,6 @@ std::string JoinRules::unsuitable(const GroupWork& a, const GroupWork& b) const 
   const bool in_rows =
       target_.whole_reductions == WholeReductions::joined && a.reduces_rows && b.reductions == 0 && graph_.count(first) == a.largest;
   if (in_rows && is_reduced_otherwise(first, a.reduced)) return "what is only summed is computed where it is summed";
-  if (meet_in_rows_alone(a.group, b.group)) return "but for numbers of rows they read other values";
   const int contractions = a.contractions + b.contractions;
   if (contractions > 1) return "each contraction is a kernel of its own";
   if (contractions == 0) return {};
@@ -128,31 +127,6 @@ std::string JoinRules::unsuitable(const GroupWork& a, const GroupWork& b) const 
   if (a.dry != 0 || only_reduced(first)) return "what is only summed is computed where it is summed";
   if (graph_[first].op == Op::contract) return "what a contraction reads more than once is stored";
   return {};
-}
-
-// Of others, in order.
-std::vector<NodeId> JoinRules::reads_of(const Group& group) const {
-  std::vector<NodeId> reads;
-  for (const NodeId id : group.members)
-    values_.for_each_read_once(id, [&](NodeId x) {
-      if (std::ranges::find(group.members, x) == group.members.end()) reads.push_back(x);
-    });
-  std::ranges::sort(reads);
-  return reads;
-}
-
-bool JoinRules::meet_in_rows_alone(const Group& a, const Group& b) const {
-  if (!graph_.graph.mesh.of_device) return false;
-  std::vector<NodeId> first = reads_of(a), second = reads_of(b), both;
-  int64_t largest = 0;
-  for (const NodeId x : second) largest = std::max(largest, graph_.count(x));
-  const auto is_large = [&](NodeId x) { return graph_.count(x) * kRowsNumber > largest; };
-  const auto of_first = [&](NodeId x) { return std::ranges::find(a.members, x) != a.members.end(); };
-  const auto joins_otherwise = [&](NodeId x) { return of_first(x) && (is_large(x) || graph_.count(x) == 1); };
-  if (std::ranges::none_of(second, of_first) || std::ranges::any_of(second, joins_otherwise)) return false;
-  std::erase_if(first, std::not_fn(is_large)), std::erase_if(second, std::not_fn(is_large));
-  std::ranges::set_intersection(first, second, std::back_inserter(both));
-  return both.empty() && !first.empty() && !second.empty();
 }
 
 // Joined to a contraction, which no reduction can follow, such a value would have to be stored.

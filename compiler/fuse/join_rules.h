@@ -48,11 +48,6 @@ class JoinRules {
   void find_transposes();
   // Numbers made of those that whole large values are reduced to.
   void find_gathering();
-  // On a device of a mesh, whether the second reads but numbers of rows of the first, and each of them a large value that the other does
-  // not, as steps of a ring read scores: one kernel would save but those numbers, and all large values would lie there at once. Without a
-  // mesh the rule would add launches (of cross-entropies, say), and nothing there reads several such values.
-  bool meet_in_rows_alone(const Group& a, const Group& b) const;
-  std::vector<NodeId> reads_of(const Group& group) const;
   bool only_reduced(NodeId id) const;
   bool is_reduced_otherwise(NodeId id, const AxisList& axes) const;
 

@@ -6,7 +6,6 @@
 #include "compiler/partition/device_program.h"
 
 #include <algorithm>
-#include <map>
 #include <ranges>
 #include <utility>
 
@@ -22,7 +21,6 @@ class Orderer {
     find_live();
     find_constant();
     find_sums();
-    find_made_again();
     find_levels();
   }
 
@@ -72,29 +70,6 @@ class Orderer {
       if (holds_sum(graph_[update.target])) sum_of_[graph_[update.value].operands[1].index] = update.value;
   }
 
-  // What of the backward is a value that the forward has made: the same op of the same values. Only rings make such products.
-  void find_made_again() {
-    if (graph_.mesh.keys.empty()) return made_again_.assign(graph_.size(), false);
-    std::map<std::pair<Op, std::vector<uint32_t>>, std::vector<uint32_t>> known;  // nodes, each the first with its value
-    std::vector<uint32_t> first;                                                  // by node, of those with its value
-    for (uint32_t i = 0; i < graph_.size(); ++i) {
-      const Node& node = graph_.nodes[i];
-      std::vector<uint32_t> operands;
-      for (const NodeId x : node.operands) operands.push_back(first[x.index]);
-      std::vector<uint32_t>& candidates = known[{node.op, std::move(operands)}];
-      const auto alike = [&](uint32_t other) {
-        const Node& o = graph_.nodes[other];
-        const auto same_size = [](const Axis& a, const Axis& b) { return a.size == b.size; };
-        return o.attr == node.attr && o.type.dtype == node.type.dtype && std::ranges::equal(o.type.axes, node.type.axes, same_size);
-      };
-      const auto at = std::ranges::find_if(candidates, alike);
-      const bool again = at != candidates.end();
-      made_again_.push_back(again && node.origin.phase == Phase::backward && graph_.nodes[*at].origin.phase == Phase::forward);
-      first.push_back(again ? *at : i);
-      if (!again) candidates.push_back(i);
-    }
-  }
-
   void find_levels() {
     uint32_t backward = 0, beside = 0, behind_forward = 0;
     for (const bool optimizer : {false, true})
@@ -106,8 +81,6 @@ class Orderer {
           level_[i] = std::max(level_[i], level_[operand.index] + (is_collective(graph_[operand].op) ? 1 : 0));
         // A block goes round beside the launches that stand before it: keys do not come back while the forward still goes on.
         if (node.op == Op::shift && !is_microbatch_sum(node)) level_[i] = std::max(level_[i], beside);
-        // So it is with scores that a device makes again of its own keys: they would be kept from the forward on.
-        if (node.op == Op::contract && made_again_[i]) level_[i] = std::max(level_[i], backward);
         // What a stage's backward makes of the forward alone, it makes when it needs it: it has not to be kept.
         if (is_round_trip(node, graph_.mesh)) behind_forward = std::max(behind_forward, level_[i] + 1);
         if (is_computed(i) && node.origin.phase == Phase::backward) level_[i] = std::max(level_[i], behind_forward);
@@ -196,7 +169,7 @@ class Orderer {
 
   const Localized& local_;
   const Graph& graph_;
-  std::vector<bool> live_, constant_, made_again_;
+  std::vector<bool> live_, constant_;
   std::vector<NodeId> sum_of_;  // by term (partition/stage_meetings.h)
   std::vector<uint32_t> level_;
   std::vector<std::vector<uint32_t>> of_level_;  // nodes, by their levels; one more than there are

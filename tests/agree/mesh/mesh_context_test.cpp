@@ -92,7 +92,9 @@ void check_processes(const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("ring: devices in several processes make the same bits, and the same is sent") { check_processes(ring_of(4)); }
+TEST_CASE("ring: devices in several processes make the same bits, and the same is sent") {
+  for (const int64_t length : {8, 80}) check_processes(with_length(ring_of(4), length));
+}
 TEST_CASE("context: devices in several processes make the same bits, and the same is sent") {
   check_processes(with_length(causal_on(4, false), 80));
 }

@@ -15,7 +15,7 @@ using namespace einc;
 namespace {
 
 constexpr int64_t kDevices = 4;
-constexpr const char* kLongLlama = "batch=1 seq=32768 vocab=64 layers=6 embed=512 heads=8 kv_heads=8 ffn=64";
+constexpr const char* kLongLlama = "batch=1 seq=32768 vocab=64 layers=2 embed=512 heads=8 kv_heads=8 ffn=64";
 
 MeshWay split_sequence(bool keys) { return {{{"context", kDevices, {Name("seq")}, true, keys}}, Spread::params, 1}; }
 
