@@ -72,4 +72,7 @@ TEST_CASE("mesh: communication hidden behind work") {
   bench({"gpt2.ein", kGpt, "data=8", "batch=data; states=data"});
   bench({"gpt2.ein", kGpt, "data=8", "batch=data; params=data"});
   bench({"gpt2.ein", kGpt, "data=4,model=2", "batch=data; heads,hidden,vocab=model"});
+  constexpr const char* kLong = "batch=1 seq=4096 vocab=512 layers=2 heads=8 head=32";
+  bench({"gpt2.ein", kLong, "context=8", "seq=context"});
+  bench({"gpt2.ein", kLong, "context=8", "seq=context; keys=context"});
 }
