@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "compiler/context/ring_attention.h"
@@ -89,13 +90,23 @@ std::optional<Partitioned> ring_in(const Graph& graph, const std::vector<SplitAt
   return std::move(*made);
 }
 
-// The same where some attention is causal.
+// Of the attentions marked; `at`: where nodes are now, or none.
+std::set<NodeId> scores_of(const std::vector<SplitAttention>& found, const std::vector<bool>& marked, const std::vector<NodeId>& at) {
+  std::set<NodeId> scores;
+  for (size_t i = 0; i < found.size(); ++i)
+    if (marked[i]) scores.insert(at.empty() ? found[i].attention.scores : at[found[i].attention.scores.index]);
+  return scores;
+}
+
+// The same where some attention is causal. What goes round must be found again in zigzag order: only a ring knows its numbers there.
 std::optional<Partitioned> ring_in_zigzag(const Graph& graph, const std::vector<SplitAttention>& found, const Bindings& given) {
-  std::optional<ZigzagGraph> zigzag = zigzag_attention(graph, found, go_round(graph, found, given), given);
+  const std::vector<bool> round = go_round(graph, found, given);
+  std::optional<ZigzagGraph> zigzag = zigzag_attention(graph, found, round, given);
   if (!zigzag) return std::nullopt;
   const Result laid = partition(zigzag->graph, given, zigzag->hints);
   if (!std::holds_alternative<Partitioned>(laid)) return std::nullopt;
   const std::vector<SplitAttention> there = split_attention(zigzag->graph, std::get<Partitioned>(laid), given);
+  if (scores_of(there, go_round(zigzag->graph, there, given), {}) != scores_of(found, round, zigzag->at)) return std::nullopt;
   auto made = ring_in(zigzag->graph, there, RingOrder::zigzag, zigzag->hints, given);
   if (!made) return std::nullopt;
   read_back(made->layouts, zigzag->at);

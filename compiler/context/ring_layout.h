@@ -40,6 +40,8 @@ inline AxisList axes_in(const AxisList& to, const Placed& value, const Placed& o
   return out;
 }
 
+inline Axis ring_halves() { return {Name(), Poly(2)}; }
+
 // How often each axis of the whole value is cut to make the parts.
 inline AxisList counts_of(const Placed& value, int rank) {
   AxisList counts;

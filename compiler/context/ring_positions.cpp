@@ -4,11 +4,6 @@
 #include <utility>
 
 namespace einc {
-namespace {
-
-const Axis kHalves{Name(), Poly(2)};
-
-}  // namespace
 
 NodeId RingPositions::owners(int c) {
   const NodeId own = build_.iota(devices_);
@@ -38,13 +33,13 @@ Placed RingPositions::row_place(const Type& whole, int c, bool last) {
   const DType dtype = whole.dtype;
   const Axis chunk = part(whole.axis(0), 2);
   const auto number = [&](const Poly& value) { return build_.constant(value, dtype); };
-  const auto of_half = [&](const Poly& elements) { return build_.map(MapFn::mul, {build_.iota(kHalves, dtype), number(elements)}); };
-  if (c == 0) return {sum(of_half(chunk.size), {0}, build_.iota(chunk, dtype), {1}, {kHalves, chunk}), 0, false, true};
+  const auto of_half = [&](const Poly& elements) { return build_.map(MapFn::mul, {build_.iota(ring_halves(), dtype), number(elements)}); };
+  if (c == 0) return {sum(of_half(chunk.size), {0}, build_.iota(chunk, dtype), {1}, {ring_halves(), chunk}), 0, false, true};
   const NodeId is_earlier = build_.map(MapFn::greater_equal, {build_.iota(devices_, dtype), number(devices_.size - Poly(c))});
   const Poly less = Poly(last ? 1 : 0);
   const NodeId behind[] = {is_earlier, number(chunk.size - less), build_.map(MapFn::sub, {of_half(chunk.size * Poly(2)), number(less)})};
   const AxisList maps[] = {{0}, {}, {1}};
-  return {build_.map(MapFn::where, behind, maps, {devices_, kHalves}, dtype), 0, true, true, false};
+  return {build_.map(MapFn::where, behind, maps, {devices_, ring_halves()}, dtype), 0, true, true, false};
 }
 
 NodeId RingPositions::first_of_block(const Poly& size, DType dtype, int c) {
@@ -60,12 +55,12 @@ NodeId RingPositions::in_zigzag(const Axis& chunk, DType dtype, int c) {
   const auto number = [&](const Poly& value) { return build_.constant(value, DType::i32); };
   const NodeId earlier = owners(c);
   const NodeId later = build_.map(MapFn::sub, {number(devices_.size * Poly(2) - Poly(1)), earlier});
-  const NodeId choice[] = {build_.map(MapFn::equal, {build_.iota(kHalves), number(Poly(0))}), earlier, later};
+  const NodeId choice[] = {build_.map(MapFn::equal, {build_.iota(ring_halves()), number(Poly(0))}), earlier, later};
   const AxisList maps[] = {{1}, {0}, {0}};
-  const NodeId chunks = build_.map(MapFn::where, choice, maps, {devices_, kHalves}, DType::i32);
+  const NodeId chunks = build_.map(MapFn::where, choice, maps, {devices_, ring_halves()}, DType::i32);
   NodeId first = build_.map(MapFn::mul, {chunks, number(chunk.size)});
   if (dtype != DType::i32) first = build_.cast(first, dtype);
-  return sum(first, {0, 1}, build_.iota(chunk, dtype), {2}, {devices_, kHalves, chunk});
+  return sum(first, {0, 1}, build_.iota(chunk, dtype), {2}, {devices_, ring_halves(), chunk});
 }
 
 NodeId RingPositions::sum(NodeId first, AxisList first_axes, NodeId second, AxisList second_axes, std::vector<Axis> axes) {

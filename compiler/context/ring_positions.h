@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The numbers that rows and keys of a ring's parts have in the sequence. At step c device r meets the keys of device o = (r + c) mod n.
-// In zigzag order of chunks of m elements a device has chunks r and 2n-1-r. Under a causal mask a row in half h of its device's sees, of the
-// places k = 0 .. 2m-1 of the keys that the device meets:
+// In zigzag order of chunks of m elements a device has chunks r and 2n-1-r. Under a causal mask a row in half h of its device's sees, of
+// the places k = 0 .. 2m-1 of the keys that the device meets:
 //   c = 0:  those up to its own place;    c > 0:  k < m, where o < r;  k < 2mh, where o > r: the later half sees all, the earlier none
 // So every device makes half of the pairs at each step, and a kernel skips the others (lower/key_bounds).
 #pragma once

@@ -131,7 +131,7 @@ std::vector<Axis> RingWriter::axes_in_parts(const Type& type, const ScoreAxes& a
   for (int i = 0; i < type.rank(); ++i) {
     const int of = axes[static_cast<size_t>(i)];
     if (i == place.ring && place.devices) out.push_back(devices_);
-    if (i == place.ring && place.halves) out.push_back({Name(), Poly(2)});
+    if (i == place.ring && place.halves) out.push_back(ring_halves());
     if (i == place.ring && !place.own) continue;
     const int64_t halves = of == row() && order_ == RingOrder::zigzag ? 2 : 1;
     out.push_back(type.axis(i));
@@ -259,7 +259,7 @@ NodeId RingWriter::split(NodeId whole, const Placed& place) {
   const auto at = axes.begin() + place.ring;
   at->size = divide(at->size, devices_.size * Poly(place.halves ? 2 : 1));
   std::vector<Axis> before{devices_};
-  if (place.halves) before.push_back({Name(), Poly(2)});
+  if (place.halves) before.push_back(ring_halves());
   axes.insert(at, before.begin(), before.end());
   return build_.split(whole, counts, std::move(axes));
 }

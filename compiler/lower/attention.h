@@ -27,9 +27,9 @@ struct KeyMask {
 };
 std::vector<KeyMask> find_key_masks(const Kernel& kernel);
 
-// Fills attention->bounds: those of its masks. No bounds when they would leave some row of some device without keys, unless such a row
-// has what it would have of keys that add nothing: `lone_backward`, the kernel adds up terms of the backward and folds nothing; else its
-// maximum is only read where it is raised to a least number.
+// Fills attention->bounds: those of its masks. No bounds when they would leave some row of some device without keys, whose weights are NaN.
+// They are none where the row's maximum is raised to another number before it is subtracted, and in a backward whose forward is elsewhere
+// (`lone_backward`), which is given what it subtracts: there such a row has what all of its keys would give it, nothing.
 void find_key_bounds(Kernel& kernel, bool lone_backward);
 
 // What each bound adds to its limit at each point of each device (0 where it has no base). nullopt: that cannot be told.

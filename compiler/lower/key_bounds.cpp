@@ -214,8 +214,8 @@ void find_key_bounds(Kernel& kernel, bool lone_backward) {
   all.push_back({BoundSide::least, 0, 0}), all.push_back({BoundSide::most, 0, kernel.extent(a.key) - 1});
   const auto bases = bases_of(kernel, all);
   if (!bases) return a.bounds.clear();
-  const bool folds = std::ranges::any_of(a.steps, [](const AttentionStep& s) { return s.part == AttentionPart::fold; });
-  if (folds ? raises_maxima(kernel) : lone_backward) return;
+  const bool has_maximum = std::ranges::any_of(kernel.reductions, [](const Accumulation& r) { return r.fold == Fold::max; });
+  if ((lone_backward || has_maximum) && raises_maxima(kernel)) return;
   for (int64_t device = 0; device < bases->devices; ++device)
     for (int64_t point = 0; point < bases->points; ++point)
       if (!leave_keys(all, bases->at(device, point), kernel.extent(a.row) - 1)) return a.bounds.clear();
