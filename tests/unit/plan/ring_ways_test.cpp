@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <string>
 
 #include "compiler/plan/ring_ways.h"
 #include "compiler/report/mesh_step.h"
@@ -81,16 +82,24 @@ TEST_CASE("plans: keys go round where they do not fit otherwise") {
   CHECK(!ring->gathered.has_value());
 }
 
-TEST_CASE("plans: nothing goes round without attention, of the batch, in stages, or where a program calls an axis `keys`") {
+TEST_CASE(
+    "plans: keys go round in stages; nothing does without attention, of the batch, along many devices of stages, or where an axis is "
+    "called `keys`") {
   const Device& h100 = *find_device("h100-sxm");
   const Planned llama({"llama.ein", kLongLlama, kDevices, 80e9}),
       lstm({"../tests/zoo/models/lstm.ein", "batch=8 seq=8 hidden=8 vocab=8", kDevices, 80e9});
   PlannedWays with_attention(llama, kDevices, h100), without(lstm, kDevices, h100);
   const MeshWay of_batch{{{"data", 1, {Name("batch")}, true}}, Spread::nothing, 1};
+  std::string deep = kLongLlama;
+  deep.replace(deep.find("layers=2"), 8, "layers=8");
+  const Planned pipeline({"llama.ein", deep.c_str(), 2 * kDevices, 80e9});
+  PlannedWays in_stages(pipeline, 2 * kDevices, h100);
   MeshWay staged = split_sequence(false);
-  staged.axes[0].size = 2, staged.stages = WayStages{"stage", 2, Name("layers")}, staged.spread = Spread::nothing;
+  staged.stages = WayStages{"stage", 2, Name("layers")}, staged.spread = Spread::nothing;
   CHECK(scheduled_in_a_ring(with_attention, h100, of_batch, true)->way == of_batch);
-  CHECK(scheduled_in_a_ring(with_attention, h100, staged, true)->way == staged);
+  CHECK(scheduled_in_a_ring(in_stages, h100, staged, true)->way.axes[0].keys);
+  staged.axes[0].size = 32;
+  CHECK(scheduled_in_a_ring(in_stages, h100, staged, true)->way == staged);
   CHECK(scheduled_in_a_ring(without, h100, split_sequence(false), true)->way == split_sequence(false));
 
   PipelineOptions options;
