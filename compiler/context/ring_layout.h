@@ -3,7 +3,6 @@
 // devices of the ring [n], the halves of a device's rows [2] where the sequence is in zigzag order (partition/zigzag.h), and what is left
 // of the axis. Rows are [n, s/n] or [n, 2, s/2n], keys [n, t/n], and [t/n] beside rows. What follows from indices may lack some of these.
 #pragma once
-#include <algorithm>
 #include <vector>
 
 #include "compiler/ir/graph.h"

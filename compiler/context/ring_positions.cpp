@@ -3,6 +3,8 @@
 
 #include <utility>
 
+#include "compiler/partition/zigzag.h"
+
 namespace einc {
 
 NodeId RingPositions::owners(int c) {
@@ -50,17 +52,9 @@ NodeId RingPositions::first_of_block(const Poly& size, DType dtype, int c) {
   return firsts_.emplace_back(FirstOfBlock{size, dtype, c, first}).node;
 }
 
-// [n 2 m] of chunks [m]: o * m + i, and behind them (2n-1-o) * m + i.
-NodeId RingPositions::in_zigzag(const Axis& chunk, DType dtype, int c) {
-  const auto number = [&](const Poly& value) { return build_.constant(value, DType::i32); };
-  const NodeId earlier = owners(c);
-  const NodeId later = build_.map(MapFn::sub, {number(devices_.size * Poly(2) - Poly(1)), earlier});
-  const NodeId choice[] = {build_.map(MapFn::equal, {build_.iota(ring_halves()), number(Poly(0))}), earlier, later};
-  const AxisList maps[] = {{1}, {0}, {0}};
-  const NodeId chunks = build_.map(MapFn::where, choice, maps, {devices_, ring_halves()}, DType::i32);
-  NodeId first = build_.map(MapFn::mul, {chunks, number(chunk.size)});
-  if (dtype != DType::i32) first = build_.cast(first, dtype);
-  return sum(first, {0, 1}, build_.iota(chunk, dtype), {2}, {devices_, ring_halves(), chunk});
+NodeId RingPositions::in_zigzag(const Axis& place, DType dtype, int c) {
+  const NodeId device = owners(c);
+  return zigzag_numbers(build_, dtype == DType::i32 ? device : build_.cast(device, dtype), place);
 }
 
 NodeId RingPositions::sum(NodeId first, AxisList first_axes, NodeId second, AxisList second_axes, std::vector<Axis> axes) {

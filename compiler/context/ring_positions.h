@@ -5,6 +5,7 @@
 //   c = 0:  those up to its own place;    c > 0:  k < m, where o < r;  k < 2mh, where o > r: the later half sees all, the earlier none
 // So every device makes half of the pairs at each step, and a kernel skips the others (lower/key_bounds).
 #pragma once
+#include <cstdint>
 #include <vector>
 
 #include "compiler/context/ring_layout.h"
@@ -32,7 +33,7 @@ class RingPositions {
  private:
   Axis part(const Axis& whole, int64_t parts) const { return {whole.name, divide(whole.size, devices_.size * Poly(parts))}; }
   NodeId first_of_block(const Poly& size, DType dtype, int c);
-  NodeId in_zigzag(const Axis& part, DType dtype, int c);
+  NodeId in_zigzag(const Axis& place, DType dtype, int c);
   NodeId sum(NodeId first, AxisList first_axes, NodeId second, AxisList second_axes, std::vector<Axis> axes);
 
   Builder& build_;

@@ -8,6 +8,11 @@ namespace {
 
 constexpr double kLowest = -3e38;  // a maximum of keys that are all left out: what is made of it is 0 then, and no NaN
 
+Axis devices_of(const Graph& graph, const SplitAttention& split) {
+  const MeshAxis& axis = graph.mesh.axes[static_cast<size_t>(split.mesh_axis)];
+  return {axis.name, axis.size};
+}
+
 }  // namespace
 
 RingWriter::RingWriter(const Graph& graph, const RingForm& form, const std::vector<bool>& free, RingOrder order, Builder& build,
@@ -19,8 +24,7 @@ RingWriter::RingWriter(const Graph& graph, const RingForm& form, const std::vect
       order_(order),
       build_(build),
       whole_(std::move(whole)),
-      devices_{graph.mesh.axes[static_cast<size_t>(form.split->mesh_axis)].name,
-               graph.mesh.axes[static_cast<size_t>(form.split->mesh_axis)].size},
+      devices_(devices_of(graph, *form.split)),
       positions_(build, devices_, order) {}
 
 std::vector<std::pair<NodeId, NodeId>> RingWriter::forward() {
@@ -326,9 +330,8 @@ Placed RingWriter::of_indices(NodeId id, const ScoreAxes& axes, int c) {
 // Whether the order of a row's number and a key's is asked for.
 bool RingWriter::compares_places(NodeId id, const ScoreAxes& axes) const {
   const Node& node = graph_[id];
-  if (node.op != Op::map) return false;
-  const auto& [fn, maps] = node.as<MapAttr>();
-  if (fn != MapFn::less && fn != MapFn::less_equal && fn != MapFn::greater && fn != MapFn::greater_equal) return false;
+  if (!compares_order(node)) return false;
+  const auto& maps = node.as<MapAttr>().maps;
   int rows = 0, keys = 0;
   for (size_t k = 0; k < 2; ++k) {
     if (graph_[node.operands[k]].op != Op::iota) return false;

@@ -51,6 +51,12 @@ std::vector<int> axes_of_labels(const Node& node, uint32_t index, const Factors&
   return axes;
 }
 
+bool compares_order(const Node& node) {
+  if (node.op != Op::map) return false;
+  const MapFn fn = node.as<MapAttr>().fn;
+  return fn == MapFn::less || fn == MapFn::less_equal || fn == MapFn::greater || fn == MapFn::greater_equal;
+}
+
 std::vector<bool> free_nodes(const Graph& graph) {
   std::vector<bool> free(graph.size());
   for (uint32_t i = 0; i < graph.size(); ++i) {
@@ -80,7 +86,7 @@ std::vector<SplitAttention> split_attention(const Graph& graph, const Partitione
   std::vector<SplitAttention> out;
   for (FoundAttention& found : find_attention(bound_by_roots(graph, given), root_nodes(graph), free_nodes(graph)).found) {
     const auto at = std::ranges::find(conflicts, found.scores, &std::pair<NodeId, Conflict>::first);
-    if (at == conflicts.end() || found.forward.members.empty()) continue;
+    if (at == conflicts.end() || found.is_lone_backward()) continue;
     const auto& [m, a, b] = at->second;
     if (found.key != a && found.key != b) continue;
     const Node& scores = graph[found.scores];

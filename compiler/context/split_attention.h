@@ -20,6 +20,9 @@ struct SplitAttention {
 // Of a factor's labels, the scores' axis that each one is; -1: none of them.
 std::vector<int> axes_of_labels(const Node& node, uint32_t index, const Factors& factors, const FoundAttention& found);
 
+// Of two numbers which is less, whether or not they may be equal.
+bool compares_order(const Node& node);
+
 // By node: whether it is made of constants and indices alone.
 std::vector<bool> free_nodes(const Graph& graph);
 

@@ -17,12 +17,6 @@
 namespace einc {
 namespace {
 
-bool compares_order(const Node& node) {
-  if (node.op != Op::map) return false;
-  const MapFn fn = node.as<MapAttr>().fn;
-  return fn == MapFn::less || fn == MapFn::less_equal || fn == MapFn::greater || fn == MapFn::greater_equal;
-}
-
 // By node: it is a comparison of order, or made of one.
 std::vector<bool> following_from_order(const Graph& graph) {
   std::vector<bool> follows(graph.size());

@@ -37,7 +37,7 @@ class Grouper {
       backward = std::move(built.built);
       loaded = backward->buffers;
     }
-    if (!found.forward.members.empty()) {
+    if (!found.is_lone_backward()) {
       AttentionBuild forward = build(found, found.forward, stored(found, found.forward, loaded), ReadValues::of_forward);
       if (!forward.built) return forward.refusal;
       kernels.push_back(std::move(*forward.built));
@@ -97,7 +97,7 @@ class Grouper {
     signer_.add_place(found.scores, group);
     for (const int64_t extent : graph_.shape(found.scores)) add_wide(static_cast<uint64_t>(extent));
     signer_.add(static_cast<uint32_t>(found.key));
-    signer_.add(found.backward.members.empty() ? 0 : &nodes == &found.forward ? 1 : found.forward.members.empty() ? 2 : 3);
+    signer_.add(found.backward.members.empty() ? 0 : &nodes == &found.forward ? 1 : found.is_lone_backward() ? 2 : 3);
     signer_.add(!found.softmax ? 0 : found.softmax->backward ? 2 : 1);
     if (found.softmax) sign(*found.softmax, group);
     signer_.add(static_cast<uint32_t>(length));  // says where the group's own part ends
@@ -161,7 +161,7 @@ AttentionGroups group_attention(const BoundGraph& graph, const std::vector<bool>
     if (refusal.empty())
       groups.found.push_back(std::move(found));
     else
-      groups.refusals.push_back({found.scores, (found.forward.members.empty() ? found.backward : found.forward).results.front(), refusal});
+      groups.refusals.push_back({found.scores, (found.is_lone_backward() ? found.backward : found.forward).results.front(), refusal});
   }
   std::unordered_map<const Kernel*, std::shared_ptr<const Kernel>> kept;  // one of those of equal text
   for (GraphKernel& k : groups.kernels) {

@@ -43,7 +43,7 @@ class AttentionBuilder {
     kernel_.streams = static_cast<int>(out_.streams.size());
     kernel_.sites = static_cast<int>(out_.sites.size());
     divide_by_multiplying(kernel_);
-    find_key_bounds(kernel_, found_.forward.members.empty());
+    find_key_bounds(kernel_, found_.is_lone_backward());
     if (const std::string problem = verify(kernel_); !problem.empty()) throw Refused{problem};
     return std::move(out_);
   }

@@ -36,7 +36,7 @@ class Finder {
     } while (found_.axes.size() < kMostNodes && add_kept_rows());
     if (!pending_.empty()) refuse(id, "it holds too many nodes");
     if (!looks_like_attention()) return std::nullopt;
-    if (alone_ && !found_.forward.members.empty()) refuse(id, "its backward shares values per row and key with the forward");
+    if (alone_ && !found_.is_lone_backward()) refuse(id, "its backward shares values per row and key with the forward");
     if (!refusal_) close_paths(found_.forward, Phase::forward);
     if (!refusal_) close_paths(found_.backward, Phase::backward);
     if (refusal_) return std::nullopt;
@@ -53,47 +53,48 @@ class Finder {
     if (!refusal_) refusal_ = FusionRefusal{found_.scores, at, reason};
   }
 
-  // The axis that the first fold among the users takes away, if one of a single operand of the scores.
-  bool find_key(NodeId id, const std::vector<int>& own) {
+  // Of what is made of the scores the first that `look` answers for, given the scores' axes along those of what it reads.
+  bool walk_users(NodeId id, const std::vector<int>& own, const auto& look) {
+    constexpr size_t kMostLookedAt = 32;  // a softmax is a mask, a scale and a bias away
     std::vector<std::pair<NodeId, std::vector<int>>> pending{{id, own}};
-    for (size_t k = 0; k < pending.size() && k < 32; ++k) {
+    for (size_t k = 0; k < pending.size() && k < kMostLookedAt; ++k) {
       const auto [node, axes] = pending[k];
       for (NodeId user : users_[node]) {
-        if (graph_[user].op == Op::reduce) {
-          const AxisList& over = graph_[user].as<ReduceAttr>().axes;
-          if (over.size() != 1) continue;
-          const int axis = axes[static_cast<size_t>(over[0])];
-          const ContractAttr& attr = graph_[id].as<ContractAttr>();
-          if (axis < 0 || (attr.left.contains(axis) && attr.right.contains(axis))) return false;
-          found_.key = axis;
-          return true;
-        }
+        if (const std::optional<bool> answer = look(user, node, axes)) return *answer;
         if (auto there = axes_of_user(user, node, axes)) pending.push_back({user, std::move(*there)});
       }
     }
     return false;
   }
 
-  // Of a backward by itself: the axis that is missing in the number of a row that scores are lowered by, L, before the exponential.
+  // The axis that the first fold among the users takes away, if one of a single operand of the scores.
+  bool find_key(NodeId id, const std::vector<int>& own) {
+    return walk_users(id, own, [&](NodeId user, NodeId, const std::vector<int>& axes) -> std::optional<bool> {
+      if (graph_[user].op != Op::reduce) return std::nullopt;
+      const AxisList& over = graph_[user].as<ReduceAttr>().axes;
+      if (over.size() != 1) return std::nullopt;
+      const int axis = axes[static_cast<size_t>(over[0])];
+      const ContractAttr& attr = graph_[id].as<ContractAttr>();
+      if (axis < 0 || (attr.left.contains(axis) && attr.right.contains(axis))) return false;
+      found_.key = axis;
+      return true;
+    });
+  }
+
+  // Of a backward by itself: the axis that is missing in the number of a row that scores are lowered by, L, before the exponential. No
+  // fold tells it, since the forward has made L.
   bool find_key_of_row(NodeId id, const std::vector<int>& own) {
-    std::vector<std::pair<NodeId, std::vector<int>>> pending{{id, own}};
-    for (size_t k = 0; k < pending.size() && k < 32; ++k) {
-      const auto [node, axes] = pending[k];
-      for (NodeId user : users_[node]) {
-        const auto there = is_elementwise(graph_[user].op) ? axes_of_user(user, node, axes) : std::nullopt;
-        if (!there || !is_pair(*there)) continue;
-        if (is_map(user, MapFn::sub) && graph_[user].operands[0] == node && is_exponent(user)) {
-          const std::vector<int> row = axes_of_operand(graph_[user], 1, *there);
-          int missing = 0;
-          for (const int axis : own)
-            if (std::ranges::find(row, axis) == row.end()) ++missing, found_.key = axis;
-          has_softmax_ = missing == 1;
-          return has_softmax_;
-        }
-        pending.push_back({user, std::move(*there)});
-      }
-    }
-    return false;
+    return walk_users(id, own, [&](NodeId user, NodeId node, const std::vector<int>& axes) -> std::optional<bool> {
+      if (!is_map(user, MapFn::sub) || graph_[user].operands[0] != node || !is_exponent(user)) return std::nullopt;
+      const auto there = axes_of_user(user, node, axes);
+      if (!there || !is_pair(*there)) return std::nullopt;
+      const std::vector<int> row = axes_of_operand(graph_[user], 1, *there);
+      int missing = 0;
+      for (const int axis : own)
+        if (std::ranges::find(row, axis) == row.end()) ++missing, found_.key = axis;
+      has_softmax_ = missing == 1;
+      return has_softmax_;
+    });
   }
 
   bool is_map(NodeId id, MapFn fn) const { return graph_[id].op == Op::map && graph_[id].as<MapAttr>().fn == fn; }

@@ -34,11 +34,14 @@ struct SoftmaxNodes {
 struct FoundAttention {
   NodeId scores;  // the contraction whose axes count
   int key = 0;    // the one of them that is folded
-  AttentionNodes forward, backward;  // no forward: a backward by itself
+  AttentionNodes forward, backward;
   std::vector<NodeId> pairs;  // values per row and key: stored nowhere, made again in the backward
   // For each node made of the scores: which axis of the scores each of its own is; -1 for one of size 1.
   std::unordered_map<uint32_t, std::vector<int>> axes;
   std::optional<SoftmaxNodes> softmax;  // where it is nothing else
+
+  // A backward by itself: what its forward has made, it reads as it would read what anything else made.
+  bool is_lone_backward() const { return forward.members.empty(); }
 };
 
 struct AttentionSearch {

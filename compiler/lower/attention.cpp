@@ -146,7 +146,7 @@ KeyRange keys_of(const Kernel& kernel, int64_t first_row, int64_t last_row, std:
     else
       range.last = std::min(range.last, round_up(std::max(std::max(at_first, at_last) + 1, int64_t{0}), a.block_keys));
   }
-  range.last = std::max(range.first, range.last);
+  range.last = std::max(range.first, range.last);  // no keys, where bounds cross
   return range;
 }
 

@@ -70,19 +70,23 @@ NodeId zigzag(Builder& build, NodeId x, int axis, const Poly& devices, ZigzagMov
   return move == ZigzagMove::into ? builder.into() : builder.out_of();
 }
 
-// Place i of side b of device r: (b = 0 ? r : 2n-1-r) * c + i.
-NodeId zigzag_positions(Builder& build, const Axis& axis, DType dtype, const MeshAxis& devices) {
-  const Axis device{devices.name, devices.size}, side{Name(), Poly(2)}, place{axis.name, divide(axis.size, devices.size * Poly(2))};
-  const NodeId r = build.iota(device, dtype);
-  const NodeId mirrored = build.map(MapFn::sub, {build.constant(devices.size * Poly(2) - Poly(1), dtype), r});
+// Place i of side b of device r: (b = 0 ? r : 2n-1-r) * m + i.
+NodeId zigzag_numbers(Builder& build, NodeId device, const Axis& place) {
+  const Axis devices = build.type(device).axis(0), side{Name(), Poly(2)};
+  const DType dtype = build.type(device).dtype;
+  const NodeId mirrored = build.map(MapFn::sub, {build.constant(devices.size * Poly(2) - Poly(1), dtype), device});
   const NodeId is_low = build.map(MapFn::equal, {build.iota(side, dtype), build.constant(Poly(0), dtype)});
-  const NodeId choice[] = {is_low, r, mirrored};
+  const NodeId choice[] = {is_low, device, mirrored};
   const AxisList of_choice[] = {{1}, {0}, {0}};
-  const NodeId chunk = build.map(MapFn::where, choice, of_choice, {device, side}, dtype);
+  const NodeId chunk = build.map(MapFn::where, choice, of_choice, {devices, side}, dtype);
   const NodeId sum[] = {build.map(MapFn::mul, {chunk, build.constant(place.size, dtype)}), build.iota(place, dtype)};
   const AxisList of_sum[] = {{0, 1}, {2}};
-  const NodeId positions = build.map(MapFn::add, sum, of_sum, {device, side, place}, dtype);
-  return build.merge(positions, {3}, {axis});
+  return build.map(MapFn::add, sum, of_sum, {devices, side, place}, dtype);
+}
+
+NodeId zigzag_positions(Builder& build, const Axis& axis, DType dtype, const MeshAxis& devices) {
+  const Axis place{axis.name, divide(axis.size, devices.size * Poly(2))};
+  return build.merge(zigzag_numbers(build, build.iota({devices.name, devices.size}, dtype), place), {3}, {axis});
 }
 
 }  // namespace einc

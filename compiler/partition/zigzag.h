@@ -12,6 +12,8 @@ enum class ZigzagMove : uint8_t { into, out_of };
 
 // The value with the axis laid out anew: views and a concat. The chunks' sizes are those of the axis divided by 2n, which divides it.
 NodeId zigzag(Builder& build, NodeId x, int axis, const Poly& devices, ZigzagMove move);
+// [n 2 m]: the numbers of the elements that devices have, of places [m] in each of their two chunks; `device` [n] says whose.
+NodeId zigzag_numbers(Builder& build, NodeId device, const Axis& place);
 // What stands at each place of an axis in zigzag order: the positions of an axis that is not.
 NodeId zigzag_positions(Builder& build, const Axis& axis, DType dtype, const MeshAxis& devices);
 

@@ -140,7 +140,8 @@ class TilesText : AttentionProductsText {
     }
   }
 
-  // A row's maximum is that of its scores without their factor. One to begin with is not so low that it would be no number in exponents.
+  // A row's maximum is that of its scores without their factor. What it begins with may be as low as numbers are; exponents of base 2 are
+  // log2(e) and the factor times as low, which would be infinite, and their difference from a score that is left out NaN.
   void declare_online() {
     line("f32 most{}, sum{};", of_rows("-infinity()"), of_rows("0.0f"));
     if (t_.online->least == kNoValue) return;

@@ -113,6 +113,7 @@ class AttentionEmitter : AttentionParts {
         block.last_key = smaller(block.last_key, whole);
       }
     }
+    // Where rows may be without keys a lower bound may lie above the upper one: the loops over keys run from first to last.
     if (std::ranges::any_of(a_.bounds, [](const KeyBound& b) { return b.side == BoundSide::least; }))
       block.last_key = larger(block.last_key, block.first_key);
     block.keys = b_.CreateSub(block.last_key, block.first_key);

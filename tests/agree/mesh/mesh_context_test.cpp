@@ -116,6 +116,27 @@ TEST_CASE("ring: a device holds as many blocks of others for any number of devic
 
 namespace {
 
+// What launches of a device work in: on eight devices, of a decoder whose scores are larger than all else.
+int64_t working_bytes_of(int layers, const PlanStep& plan) {
+  const std::string dims = fmt::format("batch=1 seq=32768 vocab=64 layers={} heads=4 head=32", layers);
+  const Graph graph = *compiled({"gpt2.ein", dims.c_str(), "context=8", "seq=context; keys=context"}, Roots::step).graph;
+  const auto made = partition_for_mesh(graph, dims_of(dims));
+  return mesh_step(localize(std::get<Partitioned>(made)), dims_of(dims), plan, nullptr, nullptr, {}).working;
+}
+
+}  // namespace
+
+// Not those of one step lie there, and nothing of them from the forward to the backward.
+TEST_CASE("ring: scores of a step are larger than what launches work in") {
+  constexpr int64_t kScores = int64_t{4} * 4096 * 4096 * 4;
+  const PlanStep plan = plan_for_processor(native_processor(), {});
+  const int64_t few = working_bytes_of(2, plan), more = working_bytes_of(4, plan);
+  CHECK(few < kScores / 2);
+  CHECK(more - few < kScores / 4);
+}
+
+namespace {
+
 Localized device_of_llama(const std::string& dims, const std::string& shard) {
   const Graph graph = *compiled({"llama.ein", dims.c_str(), "context=4", shard.c_str()}, Roots::step).graph;
   return localize(std::get<Partitioned>(partition_for_mesh(graph, dims_of(dims))));
