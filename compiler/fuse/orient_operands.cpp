@@ -6,6 +6,7 @@
 
 #include "compiler/fuse/contraction_labels.h"
 #include "compiler/fuse/library_layouts.h"
+#include "compiler/fuse/row_values.h"
 #include "runtime/base/dtype.h"
 
 namespace einc {
@@ -13,7 +14,7 @@ namespace {
 
 class Orienter {
  public:
-  Orienter(const BoundGraph& graph, const KernelTarget& target) : graph_(graph), target_(target), to_(graph.graph.size()) {}
+  Orienter(const BoundGraph& graph, const KernelTarget& target) : graph_(graph), target_(target), rows_(graph), to_(graph.graph.size()) {}
 
   OrientedGraph run() {
     for (uint32_t i = 0; i < graph_.graph.size(); ++i)
@@ -68,7 +69,18 @@ class Orienter {
     to_[id.index] = emit(std::move(node));
     const auto oriented = orientations_.find(id.index);
     if (oriented == orientations_.end()) return;
-    for (size_t copy = 1; copy < oriented->second.size(); ++copy) made_[{id.index, copy}] = emit(moved(id));
+    for (size_t copy = 1; copy < oriented->second.size(); ++copy)
+      made_[{id.index, copy}] = emit(rows_.row_axes(id) > 0 ? cast_of(id) : moved(id));
+  }
+
+  // What a kernel makes row by row cannot go through tiles: the copy is made of the value, not of what that follows from, which would have
+  // to be stored in full precision.
+  Node cast_of(NodeId id) const {
+    Node node = graph_[id];
+    node.op = Op::cast;
+    node.attr = {};
+    node.operands = {to_[id.index]};
+    return node;
   }
 
   // A view of a value as one of its copy.
@@ -82,6 +94,7 @@ class Orienter {
 
   const BoundGraph& graph_;
   const KernelTarget& target_;
+  const RowValues rows_;
   std::map<uint32_t, std::vector<Axes>> orientations_;  // of values: the first is the value itself, then its copies
   std::map<std::pair<uint32_t, size_t>, size_t> uses_;  // by contraction and operand: the copy
   std::map<std::pair<uint32_t, size_t>, NodeId> made_;  // by node and copy, in the new graph

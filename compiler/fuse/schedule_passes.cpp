@@ -19,6 +19,7 @@
 #include "compiler/fuse/padded_operands.h"
 #include "compiler/fuse/pullback_halves.h"
 #include "compiler/fuse/row_statistics.h"
+#include "compiler/fuse/row_values.h"
 #include "compiler/fuse/schedule_scans.h"
 #include "compiler/fuse/store_concatenated.h"
 #include "compiler/gpu_plan/gpu_plan_fields.h"
@@ -129,6 +130,13 @@ void orient_operands_of(Forming& f) {
   if (!f.target.library) return;
   OrientedGraph oriented = orient_operands(f.bind(), f.target);
   if (oriented.graph) f.move_to(std::move(oriented.graph), std::move(oriented.at));
+}
+
+void divide_maxima_of(Forming& f) {
+  const auto is_extreme = [](const Node& node) { return node.op == Op::reduce && node.as<ReduceAttr>().fn != ReduceFn::sum; };
+  if (std::ranges::none_of(f.graph().nodes, is_extreme)) return;
+  RowMaxima divided = divide_maxima(f.bind());
+  if (divided.graph) f.move_to(std::move(divided.graph), std::move(divided.at));
 }
 
 void cast_before_padding_of(Forming& f) {
@@ -345,6 +353,8 @@ constexpr SchedulePass kGpuPasses[] = {
      narrow_products_of},
     {"orient_operands", "a copy of each fp8 value for each way in which products sum over it", "adds nodes, which are looked at",
      orient_operands_of},
+    {"row_maxima", "the largest of a value that is made by rows as the largest of its rows' largest, which the rows' kernel finds",
+     "adds nodes, which are looked at", divide_maxima_of, true},
     {"cast_before_padding", "images that are padded for products on tensor cores are rounded before",
      "before nodes are added that are looked at", cast_before_padding_of, true},
     kCutScansPass,

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compiler/precision/chains.h"
 
+#include "runtime/base/dtype.h"
+
 namespace einc {
 namespace {
 
@@ -20,6 +22,12 @@ std::vector<bool> seen_outside(const Graph& graph) {
   return seen;
 }
 
+// An fp8 product back in its scale is what lies in memory of it, as a bf16 product is that follows no chain either.
+bool is_scaled_product(const Graph& graph, const Node& node) {
+  const Node& product = graph[node.operands[0]];
+  return product.op == Op::contract && bytes_of(graph.type(product.operands[0]).dtype) == 1;
+}
+
 }  // namespace
 
 Graph keep_chains_wide(Graph graph) {
@@ -28,6 +36,7 @@ Graph keep_chains_wide(Graph graph) {
     Node& node = graph.nodes[i];
     const DType dtype = node.type.dtype;
     if (node.op != Op::map || seen[i] || node.origin.pinned || (dtype != DType::bf16 && dtype != DType::f16)) continue;
+    if (is_scaled_product(graph, node)) continue;
     node.type.dtype = DType::f32;
     node.reason = Name("inside a chain, which is rounded at its end");
   }

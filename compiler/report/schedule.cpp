@@ -298,7 +298,7 @@ std::string_view to_string(LaunchBound bound) {
 }
 
 std::string what(const Node& node) {
-  std::string text = node.origin.label.empty() ? std::string() : node.origin.label.str() + " ";
+  std::string text = node.origin.label.empty() ? std::string() : starred(node.origin.label.str()) + " ";
   if (node.op == Op::map) return text + std::string(to_string(node.as<MapAttr>().fn));
   if (node.op == Op::reduce) return text + "reduce " + std::string(to_string(node.as<ReduceAttr>().fn));
   return text + std::string(to_string(node.op));

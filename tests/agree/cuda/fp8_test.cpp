@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <map>
 
 #include "compiler/precision/assign.h"
 #include "compiler/simplify/expand.h"
@@ -82,6 +83,34 @@ Launches counts_of(const Graph& graph, const Bindings& dims) {
   return counts;
 }
 
+// What fp8 values are made of.
+struct Narrowed {
+  int wide = 0;    // values in memory in full precision though nothing reads them but what narrows them
+  int turned = 0;  // copies of an fp8 value in another order
+};
+
+Narrowed narrowed(const Graph& graph, const Bindings& dims, const Scheduling& scheduling) {
+  CudaOptions options;
+  options.library.products = 1;
+  options.scheduling = scheduling;
+  const auto program = compile_for_cuda(graph, dims, options);
+  const BoundGraph& bound = program->bound;
+  std::map<uint32_t, bool> only_narrowed;  // what is divided by a scale
+  Narrowed found;
+  for (const Node& node : bound.graph.nodes)
+    for (const NodeId x : node.operands) {
+      const Node& given = bound[x];
+      found.turned += node.op == Op::cast && bytes_of(node.type.dtype) == 1 && given.type.dtype == node.type.dtype;
+      const bool narrows =
+          node.op == Op::map && node.type.rank() > 0 && given.type.rank() > 0 && node.reason.str().find("scale") != std::string::npos;
+      const auto [at, fresh] = only_narrowed.try_emplace(x.index, narrows);
+      if (!fresh) at->second = at->second && narrows;
+    }
+  for (const auto& [id, only] : only_narrowed)
+    found.wide += only && program->list.in_memory[id] && bound.graph.nodes[id].type.dtype == DType::f32;
+  return found;
+}
+
 }  // namespace
 
 TEST_CASE("cuda: fp8 training") {
@@ -116,6 +145,11 @@ TEST_CASE("cuda: GPT-2 in fp8") {
   // Of a block 4 products of weights, and the logits; backward twice as many. Attention's are one kernel of bf16.
   CHECK(counts.library == 15);
   CHECK(counts.own == 0);
+  // Norms, the loss and the norms' gradients: their kernels find the maxima, and the other order is made of the fp8 value.
+  const Narrowed rows = narrowed(graph, dims, Scheduling::all), apart = narrowed(graph, dims, Scheduling().and_without("row_maxima"));
+  CHECK(rows.wide == 0);
+  CHECK(rows.turned == 6);
+  CHECK(apart.wide == 4);
 }
 
 TEST_CASE("cuda: fp8 values that a program widens and multiplies are the library's as they are") {

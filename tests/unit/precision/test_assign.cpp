@@ -2,6 +2,7 @@
 // Precision assignment: what each node gets under a policy, and where casts stand.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <map>
@@ -227,6 +228,15 @@ TEST_CASE("fp8: e4m3 operands, e5m2 for gradients, bf16 results, every operand i
   int scaled = 0;
   for (const Node& node : g.nodes) scaled += node.type.dtype == DType::f8e4m3 || node.type.dtype == DType::f8e5m2;
   CHECK(scaled == 6);  // x, w1, h1, w2, and the gradients of h2 and h1
+  // A product is as wide in memory as one of bf16 operands, also where a chain goes on with it; only gradients of params are wider.
+  int products = 0;
+  for (const Node* node : all(g, Op::map)) {
+    if (g[node->operands[0]].op != Op::contract) continue;
+    const bool of_param = std::ranges::any_of(g.gradients, [&](const Update& gradient) { return &g[gradient.value] == node; });
+    CHECK(node->type.dtype == (of_param ? DType::f32 : DType::bf16));
+    ++products;
+  }
+  CHECK(products == 5);
   for (const Update& gradient : g.gradients) CHECK(g.type(gradient.value).dtype == DType::f32);
 }
 
