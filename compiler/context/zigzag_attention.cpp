@@ -80,7 +80,7 @@ class ZigzagCopier {
     const Poly chunks = devices_.size * Poly(2);
     const auto length = values_.known(length_), count = values_.known(chunks);
     if (!length || !count || *length % *count != 0) return false;
-    const std::vector<DeclaredLayout> declared = declared_layouts(in_, values_);
+    const std::vector<DeclaredLayout> declared = declared_layouts(in_, find_narrowing(in_), values_);
     declared_.resize(in_.size());
     bool any = false;
     for (uint32_t i = 0; i < in_.size(); ++i)

@@ -29,6 +29,7 @@ void GroupWork::take(const GroupWork& other) {
   late |= other.late;
   pulled |= other.pulled;
   reduces_whole |= other.reduces_whole;
+  given_numbers &= other.given_numbers;
   gathers |= other.gathers;
   if (reductions == 0) reduced = other.reduced;
   contractions += other.contractions;
@@ -41,6 +42,7 @@ JoinRules::JoinRules(const BoundGraph& graph, const ValuePlaces& values, const K
     : graph_(graph), values_(values), target_(target) {
   find_transposes();
   find_gathering();
+  find_given_numbers();
 }
 
 void JoinRules::find_transposes() {
@@ -54,6 +56,17 @@ void JoinRules::find_transposes() {
     const bool other = !graph_.order.empty() && !graph_.order[i].empty() && graph_.order[i].back() + 1 != node.type.rank();
     transposes_[i] =
         other || (!values_.is_root(NodeId{i}) && std::ranges::any_of(readers, alike) && std::ranges::all_of(readers, for_tiles));
+  }
+}
+
+void JoinRules::find_given_numbers() {
+  given_numbers_.assign(graph_.graph.size(), false);
+  if (!graph_.graph.mesh.of_device) return;
+  for (uint32_t i = 0; i < graph_.graph.size(); ++i) {
+    const Node& node = graph_.graph.nodes[i];
+    const auto is_given = [&](NodeId x) { return is_source(graph_[x].op) || graph_[x].op == Op::constant || given_numbers_[x.index]; };
+    given_numbers_[i] = node.op == Op::map && graph_.live[i] && graph_.count(NodeId{i}) == 1 && node.origin.phase != Phase::optimizer &&
+                        std::ranges::all_of(node.operands, is_given);
   }
 }
 
@@ -92,6 +105,7 @@ GroupWork JoinRules::work_of(NodeId id) const {
   work.tables = values_.is_table(id);
   work.reduces_whole = whole_[id.index] == id;
   work.gathers = gathers_[id.index];
+  work.given_numbers = given_numbers_[id.index];
   return work;
 }
 
@@ -110,6 +124,8 @@ std::string JoinRules::unsuitable(const GroupWork& a, const GroupWork& b) const 
   if ((a.transposes && b.reduces_rows) || (a.reduces_rows && b.transposes)) return "what is stored transposed is made in tiles";
   if ((a.reduces_whole && b.gathers) || (a.gathers && b.reduces_whole)) return "numbers of several large values meet once all are there";
   if (a.tables && b.largest > a.largest) return "functions of positions are made once";
+  // Of a scale, parts of a param are narrowed that are sent long before an activation has it, too.
+  if (a.given_numbers && !b.given_numbers) return "what devices meet for waits for nothing but what is given";
   const NodeId first = b.group.members.front();
   const bool in_rows =
       target_.whole_reductions == WholeReductions::joined && a.reduces_rows && b.reductions == 0 && graph_.count(first) == a.largest;

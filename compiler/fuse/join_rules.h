@@ -23,6 +23,7 @@ struct GroupWork {
   bool late = false;               // of the forward, made again in the backward under a memory limit
   bool pulled = false;             // follows from gradients of outputs, in a pullback
   bool goes_with_product = false;  // a sum that a library makes beside its product
+  bool given_numbers = false;      // of a mesh's device: numbers that follow from what is given, but for the optimizer's
   // Where what reduces a whole value joins the kernel that goes over it: such a number of a large value, and numbers made of several such.
   bool reduces_whole = false, gathers = false;
   uint32_t dry = 0;  // of an update's check: the number of what is looked at together
@@ -46,6 +47,7 @@ class JoinRules {
  private:
   // Values whose neighbours in memory lie along another axis than those of what they are made of, and what is made for those alone.
   void find_transposes();
+  void find_given_numbers();
   // Numbers made of those that whole large values are reduced to.
   void find_gathering();
   bool only_reduced(NodeId id) const;
@@ -55,6 +57,7 @@ class JoinRules {
   const ValuePlaces& values_;
   const KernelTarget& target_;
   std::vector<bool> transposes_;
+  std::vector<bool> given_numbers_;
   std::vector<NodeId> whole_;  // per number: the reduction of a large value that it is made of; invalid: none
   std::vector<bool> gathers_;  // per number: of several
 };

@@ -32,16 +32,32 @@ class Orienter {
  private:
   using Axes = std::vector<int>;  // contracted ones that have more than one step
 
+  // What devices make together lies row-major.
+  static inline const Axes kAsItLies{};
+  bool is_last(const Axes& axes, NodeId value) const {
+    const Shape& shape = graph_.shape(value);
+    size_t left = axes.size();
+    for (size_t i = shape.size(); i-- > 0 && left > 0;) {
+      if (shape[i] == 1) continue;
+      if (axes[--left] != static_cast<int>(i)) return false;
+    }
+    return true;
+  }
+
   void find_uses(NodeId contraction) {
     const ContractionLabels labels(graph_, contraction, contraction);
     for (size_t t : {0, 1}) {
       const NodeId value = labels.tensors[t];
       const Node& node = graph_[value];
-      if (bytes_of(node.type.dtype) != 1 || node.op != Op::map) continue;
+      if (bytes_of(node.type.dtype) != 1 || (node.op != Op::map && !is_collective(node.op))) continue;
       Axes axes;
       for (size_t i = 0; i < labels.of[t].size(); ++i)
         if (graph_.shape(value)[i] > 1 && labels.is_depth(t, i)) axes.push_back(static_cast<int>(i));
       std::vector<Axes>& known = orientations_[value.index];
+      if (is_collective(node.op)) {
+        if (known.empty()) known.push_back(kAsItLies);
+        if (is_last(axes, value)) axes = kAsItLies;
+      }
       const auto found = std::find(known.begin(), known.end(), axes);
       const auto copy = static_cast<size_t>(found - known.begin());
       if (found == known.end()) {
@@ -68,7 +84,7 @@ class Orienter {
       if (const auto use = uses_.find({id.index, t}); use != uses_.end()) node.operands[t] = copy_of(graph_[id].operands[t], use->second);
     to_[id.index] = emit(std::move(node));
     const auto oriented = orientations_.find(id.index);
-    if (oriented == orientations_.end()) return;
+    if (oriented == orientations_.end() || is_collective(graph_[id].op)) return;
     for (size_t copy = 1; copy < oriented->second.size(); ++copy)
       made_[{id.index, copy}] = emit(rows_.row_axes(id) > 0 ? cast_of(id) : moved(id));
   }
@@ -83,10 +99,11 @@ class Orienter {
     return node;
   }
 
-  // A view of a value as one of its copy.
+  // A view of a value as one of its copy. What devices make together is turned where it is first wanted: it comes before that.
   NodeId copy_of(NodeId view, size_t copy) {
     const auto known = made_.find({view.index, copy});
     if (known != made_.end()) return known->second;
+    if (is_collective(graph_[view].op)) return made_[{view.index, copy}] = emit(cast_of(view));
     Node node = graph_[view];
     node.operands[0] = copy_of(node.operands[0], copy);
     return made_[{view.index, copy}] = emit(std::move(node));

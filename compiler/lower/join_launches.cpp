@@ -86,7 +86,8 @@ class Joiner {
   void find_touched(uint32_t k) {
     const GraphKernel& launch = list_.kernels[k];
     const std::vector<BufferUse>& uses = launch.kernel->buffers;
-    alone_[k] = launch.kernel->scan || launch.kernel->collective || launch.kernel->attention || list_.library.product(k);
+    alone_[k] =
+        launch.kernel->scan || launch.kernel->collective || launch.kernel->attention || list_.library.product(k) || copies_gathered(launch);
     for (size_t b = 0; b < launch.buffers.size(); ++b)
       if (launch.buffers[b].valid()) touched_[k].push_back(at_place(launch.buffers[b], uses[b].access != BufferAccess::read));
     for (const Parts& parts : launch.parts) {
@@ -94,6 +95,13 @@ class Joiner {
       const int64_t from = plan_.parts_offset + parts.offset;
       touched_[k].push_back({from, from + use.count * bytes_of(use.dtype), use.access != BufferAccess::read, false});
     }
+  }
+
+  // A copy in another order of what devices put together, which is on its way until it is wanted: if the layers' were one launch, all would
+  // be awaited at once.
+  bool copies_gathered(const GraphKernel& launch) const {
+    const Node& node = graph_[launch.group.members.front()];
+    return launch.group.members.size() == 1 && node.op == Op::cast && graph_[node.operands[0]].op == Op::all_gather;
   }
 
   // At its place an alternative touches what all its parts do.

@@ -89,9 +89,15 @@ class Scheduler {
       if (gathers(c)) by_need.push_back(c);
     std::ranges::stable_sort(by_need, {}, [&](uint32_t c) { return moved_[c].need; });
     // Not all of a layer at once: what the layer before meets in between, such as keys that it has just made, would wait behind them.
+    // What is less than the next one is no layer to hide that behind, as the few weights of a last norm before the head's.
     std::vector<uint32_t> before, needs;  // places at which what the layer before gathers is read, and of this one so far
+    int64_t bytes = 0;                    // that this one gathers
     for (size_t i = 0; i < by_need.size(); ++i) {
-      if (i > 0 && layer_of(by_need[i]) != layer_of(by_need[i - 1])) before = std::exchange(needs, {});
+      if (i > 0 && layer_of(by_need[i]) != layer_of(by_need[i - 1])) {
+        if (before.empty() || bytes >= planned_.bytes[by_need[i]]) before = needs;
+        needs.clear(), bytes = 0;
+      }
+      bytes += planned_.bytes[by_need[i]];
       if (!before.empty()) moved_[by_need[i]].start = before[std::min(needs.size(), before.size() - 1)];
       needs.push_back(moved_[by_need[i]].need);
     }

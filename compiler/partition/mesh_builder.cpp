@@ -202,6 +202,44 @@ bool MeshBuilder::slice_where_free(MeshValue& part, const Layout& target, const 
   return false;
 }
 
+MeshValue MeshBuilder::side_by_side(std::span<const MeshValue> numbers) {
+  const Axis place{Name("number"), Poly(1)};
+  Layout layout(1);
+  layout.partial = numbers[0].layout.partial;
+  Node list;
+  list.op = Op::concat;
+  list.origin = build_.origin;
+  for (const MeshValue& number : numbers) {
+    EINC_CHECK(number.layout.partial == layout.partial, "numbers side by side lie otherwise");
+    Node node;
+    node.op = Op::broadcast;
+    node.type = build_.type(number.node);
+    node.attr = BroadcastAttr{AxisList::range(node.type.rank())};
+    node.type.axes.push_back(place);
+    node.operands.push_back(number.node);
+    node.origin = build_.graph()[number.node].origin;
+    MeshPositions positions = positions_[number.node.index];
+    positions.push_back(kNoMesh);
+    list.type = node.type;
+    list.operands.push_back(append(std::move(node), std::move(positions)));
+  }
+  const int axis = list.type.rank() - 1;
+  list.type.axes.back().size = Poly(static_cast<int64_t>(numbers.size()));
+  list.attr = ConcatAttr{axis};
+  MeshPositions positions = positions_[list.operands[0].index];
+  return {append(std::move(list), std::move(positions)), std::move(layout)};
+}
+
+MeshValue MeshBuilder::number_at(const MeshValue& list, int64_t place) {
+  EINC_CHECK(list.layout.whole(), "a number of a list in parts");
+  const uint32_t first = build_.graph().size();
+  const NodeId number = build_.drop_unit(build_.slice(list.node, 0, Poly(place), Poly(1)), 0);
+  positions_.resize(first);
+  for (uint32_t i = first; i < build_.graph().size(); ++i)
+    positions_.emplace_back(static_cast<size_t>(build_.type(NodeId{i}).rank()), kNoMesh);
+  return {number, Layout(0)};
+}
+
 MeshValue MeshBuilder::reordered(const MeshValue& whole, const ZigzagAxes& zigzag, ZigzagMove move) {
   if (zigzag.axes.empty()) return whole;
   EINC_CHECK(whole.layout.whole(), "a value in parts is put into another order");

@@ -49,6 +49,10 @@ class MeshBuilder {
   // The source's axes are those of `full`.
   MeshValue relayout(const MeshValue& from, const Layout& target, const Type& full);
 
+  // Numbers that lie alike, as one value with an axis of so many places, and one of such a value that lies whole.
+  MeshValue side_by_side(std::span<const MeshValue> numbers);
+  MeshValue number_at(const MeshValue& list, int64_t place);
+
   // What lies whole, its axes put into the order of the zigzag or back.
   MeshValue reordered(const MeshValue& whole, const ZigzagAxes& zigzag, ZigzagMove move);
 

@@ -34,6 +34,7 @@ class Partitioner {
         micro_(micro),
         hints_(hints),
         values_{graph.dims.bind(micro).values, graph.dims.values_or(micro, 1024)},
+        narrowing_(find_narrowing(graph)),
         builder_(graph, out_.graph),
         versions_(graph.size()),
         spread_(graph.size()) {
@@ -41,7 +42,7 @@ class Partitioner {
   }
 
   std::variant<Partitioned, NoPartition> run() {
-    declared_ = declared_layouts(in_, values_);
+    declared_ = declared_layouts(in_, narrowing_, values_);
     if (!read_rules()) return problem_;
     find_wants();
     repeated_.emplace(in_, factors_);
@@ -52,7 +53,12 @@ class Partitioner {
     for (const auto& [node, m] : hints_.waiting)
       if (!waits_[node.index].contains(m)) waits_[node.index].push_back(m);
     want_table_parts(std::move(waiting.taken));
-    for (uint32_t i = 0; i < in_.size(); ++i) node(i);
+    find_behind();
+    find_late_numbers();
+    // What only the optimizer reads behind all others: by then all numbers are there that devices meet for at once.
+    for (const bool behind : {false, true})
+      for (uint32_t i = 0; i < in_.size(); ++i)
+        if (behind_[i] == behind) node(i);
     roots();
     out_.positions = std::move(builder_.positions());
     out_.bodies = std::move(builder_.bodies());
@@ -183,7 +189,7 @@ class Partitioner {
       return versions_[i].push_back({taken(i, builder_.scan_result(NodeId{i}, versions_[scan][0].part.node, layout))});
     }
     std::vector<Layout> given;
-    for (const NodeId operand : node.operands) given.push_back(seen_by(operand, node));
+    for (const NodeId operand : node.operands) given.push_back(seen_by(operand, i));
     const LayoutDecision decision = decide_layouts(in_, NodeId{i}, factors_[i], given, wants_[i], values_);
     std::vector<MeshValue> operands;
     for (size_t k = 0; k < node.operands.size(); ++k)
@@ -195,9 +201,9 @@ class Partitioner {
     }
     if (repeated_->may_be_made_in_parts(NodeId{i})) computed_.emplace(i, decision);
     const MeshValue made = builder_.compute(NodeId{i}, operands, decision.result, decision.rows);
-    if (node.op == Op::cast && spread_[node.operands[0].index] != Assembly::never && node.origin.phase != Phase::optimizer) {
-      spread_[i] = spread_[node.operands[0].index];
-      read_[i] = read_.at(node.operands[0].index);
+    if (const auto param = narrowing_.made_of.find(i); param != narrowing_.made_of.end() && spread_[param->second] != Assembly::never) {
+      spread_[i] = spread_[param->second];
+      read_[i] = read_.at(param->second);
     }
     versions_[i].push_back({taken(i, made)});
   }
@@ -234,15 +240,65 @@ class Partitioner {
     return part;
   }
 
-  // How an operand lies, as this reader sees it: a spread param is read whole but by the optimizer, and but by the cast that narrows it.
-  Layout seen_by(NodeId operand, const Node& reader) const {
-    const bool narrows = reader.op == Op::cast && bytes_of(reader.type.dtype) < bytes_of(in_.type(operand).dtype);
-    if (spread_[operand.index] != Assembly::never && reader.origin.phase != Phase::optimizer && !narrows) return read_.at(operand.index);
+  // How an operand lies, as this reader sees it: a spread param is read whole but by the optimizer, and but by what narrows it.
+  Layout seen_by(NodeId operand, uint32_t reader) const {
+    const bool whole = in_.nodes[reader].origin.phase != Phase::optimizer && !narrowing_.on_way[reader];
+    if (spread_[operand.index] != Assembly::never && whole) return read_.at(operand.index);
     return versions_[operand.index][0].part.layout;
+  }
+
+  // The optimizer's nodes that nothing else reads.
+  void find_behind() {
+    behind_.assign(in_.size(), true);
+    for (uint32_t i = in_.size(); i-- > 0;) {
+      behind_[i] = behind_[i] && in_.nodes[i].origin.phase == Phase::optimizer;
+      for (const NodeId operand : in_.nodes[i].operands) behind_[operand.index] = behind_[operand.index] && behind_[i];
+    }
+  }
+
+  // Numbers that only those read, as the largest elements that scale fp8 values of the next step.
+  void find_late_numbers() {
+    late_.assign(in_.size(), !in_.mesh.stages.any());
+    for (uint32_t i = 0; i < in_.size(); ++i) {
+      const Node& node = in_.nodes[i];
+      if (node.type.rank() > 0 || node.op != Op::reduce || node.origin.phase == Phase::optimizer) late_[i] = false;
+      for (const NodeId operand : node.operands) late_[operand.index] = late_[operand.index] && behind_[i];
+    }
+    for_each_root(in_, [&](NodeId id) {
+      if (id.valid()) late_[id.index] = false;
+    });
+  }
+
+  // Whether its parts are combined with others of its kind, once they are wanted.
+  bool is_open(uint32_t i, const MeshValue& made) const {
+    const auto is_sum = [](const Unreduced& p) { return p.fn == ReduceFn::sum; };
+    return late_[i] && !made.layout.partial.empty() && std::ranges::none_of(made.layout.partial, is_sum);
+  }
+
+  // Numbers of all that lie as this one, in one move between devices for so many: alone each would take as long as all.
+  void combine_open(const Layout& layout, DType dtype) {
+    constexpr size_t kTogether = 64;
+    std::vector<uint32_t> alike;
+    std::erase_if(open_, [&](uint32_t i) {
+      const bool is_alike = versions_[i][0].part.layout == layout && in_.nodes[i].type.dtype == dtype;
+      if (is_alike) alike.push_back(i);
+      return is_alike;
+    });
+    for (size_t begin = 0; begin < alike.size(); begin += kTogether) {
+      const std::span some = std::span(alike).subspan(begin, std::min(kTogether, alike.size() - begin));
+      builder_.build().origin = in_.nodes[some.back()].origin;
+      builder_.build().origin.label = Name("numbers of the next step");
+      std::vector<MeshValue> numbers;
+      for (const uint32_t i : some) numbers.push_back(versions_[i][0].part);
+      const Type full{dtype, {{Name("number"), Poly(static_cast<int64_t>(some.size()))}}};
+      const MeshValue list = builder_.relayout(builder_.side_by_side(numbers), Layout(1), full);
+      for (size_t k = 0; k < some.size(); ++k) versions_[some[k]].push_back({builder_.number_at(list, static_cast<int64_t>(k))});
+    }
   }
 
   // Sums and extremes that do not wait are taken where the value is made; in parts, where its users take parts.
   MeshValue taken(uint32_t i, const MeshValue& made) {
+    if (is_open(i, made)) return open_.push_back(i), made;
     Layout target = made.layout;
     take_in_parts(target, in_.nodes[i].type, wants_[i], waits_[i], in_.mesh, values_);
     std::erase_if(target.partial, [&](const Unreduced& p) { return p.fn != ReduceFn::sum || !waits_[i].contains(p.mesh); });
@@ -253,6 +309,7 @@ class Partitioner {
   // phase anew, so that the whole of it need not be kept between forward and backward.
   MeshValue laid_out(NodeId id, const Layout& target, int phase) {
     std::vector<Version>& versions = versions_[id.index];
+    if (target.whole() && std::ranges::find(open_, id.index) != open_.end()) combine_open(versions[0].part.layout, in_.type(id).dtype);
     const bool by_phase = spread_[id.index] == Assembly::each_phase;
     // A stage's update takes its parts of params itself: taken with each microbatch, they would be summed as terms are.
     const bool for_update = is_declared(id.index) && in_.mesh.stages.any() && static_cast<Phase>(phase) == Phase::optimizer;
@@ -338,6 +395,7 @@ class Partitioner {
   const Bindings& micro_;
   const PartitionHints& hints_;
   const LayoutValues values_;
+  const Narrowing narrowing_;
   Partitioned out_;
   MeshBuilder builder_;
   std::vector<DeclaredLayout> declared_;
@@ -345,8 +403,10 @@ class Partitioner {
   std::vector<Layout> wants_;
   std::vector<AxisList> waits_;
   std::vector<std::vector<Version>> versions_;  // by node; the first is what the node is
-  std::vector<Assembly> spread_;                // by node: params, and their casts
+  std::vector<Assembly> spread_;                // by node: params, and what they are narrowed to
   std::unordered_map<uint32_t, Layout> read_;   // of those that are spread
+  std::vector<bool> behind_, late_;             // by node
+  std::vector<uint32_t> open_;                  // of those that are made: not yet combined
   std::optional<RepeatedAxes> repeated_;
   std::unordered_map<uint32_t, LayoutDecision> computed_;      // of those that may be made in parts
   std::unordered_map<uint32_t, std::vector<AxisList>> scans_;  // by node: what splits the labels of its factors

@@ -18,10 +18,10 @@ AxisList united(const AxisList& a, const AxisList& b) {
 
 class Spreading {
  public:
-  Spreading(const Graph& graph, const LayoutValues& values) : graph_(graph), values_(values), out_(graph.size()) {}
+  Spreading(const Graph& graph, const Narrowing& narrowing, const LayoutValues& values)
+      : graph_(graph), values_(values), narrowing_(narrowing), out_(graph.size()) {}
 
   std::vector<DeclaredLayout> run() {
-    find_readers();
     for (const ShardRequest& r : graph_.mesh.requests) requests_[{r.declared, r.path.str()}].push_back(&r);
     for (uint32_t i = 0; i < graph_.size(); ++i) {
       const Node& node = graph_.nodes[i];
@@ -64,16 +64,6 @@ class Spreading {
     return layout;
   }
 
-  // Masters whose readers all narrow them: these may lie in parts without a gather in f32.
-  void find_readers() {
-    only_narrow_.assign(graph_.size(), true);
-    for (const Node& node : graph_.nodes)
-      for (const NodeId operand : node.operands)
-        if (node.origin.phase != Phase::optimizer &&
-            (node.op != Op::cast || bytes_of(node.type.dtype) >= bytes_of(graph_.type(operand).dtype)))
-          only_narrow_[operand.index] = false;
-  }
-
   // Masters of which the forward reads a copy in a smaller dtype are spread with the states: the copy is put together, once a step.
   void param(uint32_t i, const Node& node) {
     const ParamAttr& attr = node.as<ParamAttr>();
@@ -81,7 +71,7 @@ class Spreading {
     by_path_[attr.path.str()] = i;
     const Mesh& mesh = graph_.mesh;
     AxisList along = mesh.params;
-    if (only_narrow_[i] && !attr.frozen) along = united(along, united(mesh.states, mesh.gradients));
+    if (narrowing_.only[i] && !attr.frozen) along = united(along, united(mesh.states, mesh.gradients));
     const Layout stored = spread(read, node.type, along);
     out_[i] = {stored, read, stored == read ? Assembly::never : mesh.params.empty() ? Assembly::once : Assembly::each_phase};
   }
@@ -103,14 +93,16 @@ class Spreading {
 
   const Graph& graph_;
   const LayoutValues& values_;
+  const Narrowing& narrowing_;
   std::vector<DeclaredLayout> out_;
   std::map<std::pair<Op, std::string>, std::vector<const ShardRequest*>> requests_;
   std::map<std::string, uint32_t> by_path_;
-  std::vector<bool> only_narrow_;  // by node: every reader in the forward and backward casts it to a smaller dtype
 };
 
 }  // namespace
 
-std::vector<DeclaredLayout> declared_layouts(const Graph& graph, const LayoutValues& values) { return Spreading(graph, values).run(); }
+std::vector<DeclaredLayout> declared_layouts(const Graph& graph, const Narrowing& narrowing, const LayoutValues& values) {
+  return Spreading(graph, narrowing, values).run();
+}
 
 }  // namespace einc

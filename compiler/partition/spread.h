@@ -7,6 +7,7 @@
 
 #include "compiler/ir/graph.h"
 #include "compiler/partition/layout.h"
+#include "compiler/partition/narrowing.h"
 
 namespace einc {
 
@@ -20,6 +21,6 @@ struct DeclaredLayout {
 };
 
 // By node; of inputs, params, states and draws.
-std::vector<DeclaredLayout> declared_layouts(const Graph& graph, const LayoutValues& values);
+std::vector<DeclaredLayout> declared_layouts(const Graph& graph, const Narrowing& narrowing, const LayoutValues& values);
 
 }  // namespace einc

@@ -54,6 +54,7 @@ Compilation compiled(const MeshExample& example, Roots roots) {
   options.dims = dims_of(example.dims);
   options.mesh = example.mesh;
   options.shard = example.shard;
+  options.precision = example.precision;
   options.roots = roots;
   Compilation c = compile_file(std::string("examples/") + example.file, options);
   REQUIRE_MESSAGE(c.graph.has_value(), render_text(c.sources, c.diagnostics));

@@ -15,6 +15,7 @@ struct MeshExample {
   const char* mesh;
   const char* shard;
   double tolerance = 2e-4;  // of a run in the program's own formats
+  Policy precision = Policy::inherit;
 };
 
 std::span<const MeshExample> mesh_examples();

@@ -97,6 +97,18 @@ TEST_CASE("examples") {
   }
 }
 
+// Scales follow from the largest elements of all devices, whose parts of weights are narrowed before they are put together.
+TEST_CASE("examples in fp8") {
+  for (const char* shard : {"batch=data; params=data", "batch=data; states=data", "batch=data; kv_heads,ffn,vocab=model; params=data"}) {
+    CAPTURE(shard);
+    const MeshExample example{"llama.ein", "batch=4 seq=4 vocab=12 layers=2 embed=8 heads=2 kv_heads=2 ffn=6", "data=2,model=2", shard, 0,
+                              Policy::fp8};
+    const Compilation c = compiled(example, Roots::training);
+    const Bindings dims = dims_of(example.dims);
+    CHECK(partition_problem(*c.graph, over_mesh(*c.graph, dims), data_for(*c.graph, dims), kAllowed) == "");
+  }
+}
+
 namespace {
 
 // Bytes that one device sends over a mesh axis, scalars left out, in elements of f32.
