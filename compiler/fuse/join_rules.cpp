@@ -65,7 +65,7 @@ void JoinRules::find_given_numbers() {
   for (uint32_t i = 0; i < graph_.graph.size(); ++i) {
     const Node& node = graph_.graph.nodes[i];
     const auto is_given = [&](NodeId x) { return is_source(graph_[x].op) || graph_[x].op == Op::constant || given_numbers_[x.index]; };
-    given_numbers_[i] = node.op == Op::map && graph_.live[i] && graph_.count(NodeId{i}) == 1 && node.origin.phase != Phase::optimizer &&
+    given_numbers_[i] = node.op == Op::map && graph_.live[i] && graph_.count(NodeId{i}) == 1 && node.origin.phase == Phase::forward &&
                         std::ranges::all_of(node.operands, is_given);
   }
 }

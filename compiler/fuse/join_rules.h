@@ -23,7 +23,7 @@ struct GroupWork {
   bool late = false;               // of the forward, made again in the backward under a memory limit
   bool pulled = false;             // follows from gradients of outputs, in a pullback
   bool goes_with_product = false;  // a sum that a library makes beside its product
-  bool given_numbers = false;      // of a mesh's device: numbers that follow from what is given, but for the optimizer's
+  bool given_numbers = false;      // of a mesh's device: the forward's numbers that follow from what is given
   // Where what reduces a whole value joins the kernel that goes over it: such a number of a large value, and numbers made of several such.
   bool reduces_whole = false, gathers = false;
   uint32_t dry = 0;  // of an update's check: the number of what is looked at together

@@ -79,6 +79,13 @@ class Delays {
     return std::ranges::any_of(graph_.nodes[user].operands, other);
   }
 
+  // A product of fp8 in f32 that becomes one of 16 bits when it gets back its scale: devices add up those, as they do products of 16 bits.
+  bool is_narrowed_product(uint32_t i, uint32_t user) const {
+    const Node& node = graph_.nodes[i];
+    return node.op == Op::contract && bytes_of(graph_.type(node.operands[0]).dtype) == 1 && graph_.nodes[user].op == Op::map &&
+           bytes_of(graph_.nodes[user].type.dtype) < bytes_of(node.type.dtype);
+  }
+
   // From the results backwards, since a sum may wait for a reader whose own sum waits.
   std::vector<AxisList> choose() const {
     std::vector<AxisList> waits(graph_.size());
@@ -90,7 +97,8 @@ class Delays {
         if (meet_from_stages(i, user, partial.mesh)) continue;
         const double here = elements(i), there = elements(user);
         const bool joined = factors_[user].linear[0] == Linearity::together;
-        if (there <= here && (joined || there < here || waits[user].contains(partial.mesh))) waits[i].push_back(partial.mesh);
+        const bool shrinks = there < here || (there == here && is_narrowed_product(i, user));
+        if (there <= here && (joined || shrinks || waits[user].contains(partial.mesh))) waits[i].push_back(partial.mesh);
       }
     }
     return waits;

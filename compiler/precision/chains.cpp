@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compiler/precision/chains.h"
 
+#include <algorithm>
+
 #include "runtime/base/dtype.h"
 
 namespace einc {
@@ -28,15 +30,29 @@ bool is_scaled_product(const Graph& graph, const Node& node) {
   return product.op == Op::contract && bytes_of(graph.type(product.operands[0]).dtype) == 1;
 }
 
+// A sum of products is one longer product. Over a mesh it may be added up by several devices, which then send it as they do a product.
+std::vector<bool> sums_of_products(const Graph& graph) {
+  std::vector<bool> sums(graph.size(), false);
+  if (graph.mesh.axes.empty()) return sums;
+  for (uint32_t i = 0; i < graph.size(); ++i) {
+    const Node& node = graph.nodes[i];
+    if (node.op == Op::map && node.as<MapAttr>().fn == MapFn::add)
+      sums[i] = std::ranges::all_of(node.operands, [&](NodeId x) { return sums[x.index]; });
+    else
+      sums[i] = node.op == Op::contract || (node.op == Op::map && is_scaled_product(graph, node));
+  }
+  return sums;
+}
+
 }  // namespace
 
 Graph keep_chains_wide(Graph graph) {
-  const std::vector<bool> seen = seen_outside(graph);
+  const std::vector<bool> seen = seen_outside(graph), products = sums_of_products(graph);
   for (uint32_t i = 0; i < graph.size(); ++i) {
     Node& node = graph.nodes[i];
     const DType dtype = node.type.dtype;
     if (node.op != Op::map || seen[i] || node.origin.pinned || (dtype != DType::bf16 && dtype != DType::f16)) continue;
-    if (is_scaled_product(graph, node)) continue;
+    if (products[i] || is_scaled_product(graph, node)) continue;
     node.type.dtype = DType::f32;
     node.reason = Name("inside a chain, which is rounded at its end");
   }

@@ -190,7 +190,7 @@ def arguments_of(run, folder):
     axes = [("stage", run.stages), ("data", run.data), ("context", run.context), ("model", run.tensor)]
     axes = [(axis, size) for axis, size in axes if size > 1]
     # What is split over data is, in FSDP, split over the devices of a sequence as well.
-    spread = "data" if run.data > 1 else "context"
+    spread = ",".join(axis for axis, size in (("data", run.data), ("context", run.context)) if size > 1)
     # Context parallelism of PyTorch and Transformer Engine keeps a device's own keys, and meets those of others one after the other.
     context = ["seq=context", "keys=context"] * (run.context > 1)
     shards = ["batch=data"] * (run.data > 1) + context + ["heads,hidden,vocab=model"] * (run.tensor > 1)

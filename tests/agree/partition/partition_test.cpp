@@ -109,6 +109,27 @@ TEST_CASE("examples in fp8") {
   }
 }
 
+// Terms of products go from device to device in 16 bits, as products lie in memory: also of sums of several, as of queries', keys' and
+// values' gradients, and of products of fp8, which are f32 until they have their scales back.
+TEST_CASE("what devices add up of products has 16 bits") {
+  for (const Policy precision : {Policy::bf16, Policy::fp8}) {
+    const MeshExample example{"llama.ein", "batch=4 seq=4 vocab=16 layers=2 embed=8 heads=4 kv_heads=2 ffn=6",
+                              "model=2",   "kv_heads,ffn,vocab=model",
+                              0,           precision};
+    const Compilation c = compiled(example, Roots::step);
+    const Partitioned parts = over_mesh(*c.graph, dims_of(example.dims));
+    int sums = 0;
+    for (const Collective& collective : collectives_of(parts)) {
+      const Type& type = parts.graph.type(collective.node);
+      if (collective.kind != CollectiveKind::all_reduce || type.rank() < 3) continue;
+      if (parts.graph[collective.node].origin.label.str() == "x") continue;  // rows of the table, which is f32
+      CHECK(type.dtype == DType::bf16);
+      ++sums;
+    }
+    CHECK(sums == 2 * 4 + 1);  // of a layer two forward and two backward, and of the head's operand
+  }
+}
+
 namespace {
 
 // Bytes that one device sends over a mesh axis, scalars left out, in elements of f32.

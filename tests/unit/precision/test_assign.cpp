@@ -127,6 +127,23 @@ TEST_CASE("a chain of elementwise nodes is rounded where it ends") {
   CHECK(dtype(MapFn::add) == DType::bf16);
 }
 
+TEST_CASE("a sum of products is f32 in a chain, but over a mesh, where devices may add it up") {
+  for (const bool over_mesh : {false, true}) {
+    Graph g;
+    if (over_mesh) g.mesh.axes.push_back({"model", Poly(2)});
+    Builder b(g);
+    const NodeId x = b.input("x", matrix()), w = b.param({"w", {}, false}, matrix());
+    const NodeId sum = b.map(MapFn::add, {b.map(MapFn::add, {matmul(b, x, w), matmul(b, w, x)}), matmul(b, w, w)});
+    g.outputs.push_back({"y", b.map(MapFn::tanh, {b.map(MapFn::add, {sum, b.map(MapFn::exp, {x})})})});
+    const Graph r = assigned(g, Policy::bf16);
+    std::vector<DType> sums;
+    for (const Node* node : all(r, Op::map))
+      if (node->as<MapAttr>().fn == MapFn::add) sums.push_back(node->type.dtype);
+    const DType expected = over_mesh ? DType::bf16 : DType::f32;
+    CHECK(sums == std::vector<DType>{expected, expected, DType::f32});
+  }
+}
+
 TEST_CASE("a program that does not train stores what all readers take in fewer bits in those") {
   Graph g;
   Builder b(g);
