@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 
 #include "compiler/fuse/contraction_labels.h"
 #include "compiler/fuse/library_layouts.h"
@@ -14,12 +15,13 @@ namespace {
 
 class Orienter {
  public:
-  Orienter(const BoundGraph& graph, const KernelTarget& target) : graph_(graph), target_(target), rows_(graph), to_(graph.graph.size()) {}
+  Orienter(const BoundGraph& graph, const KernelTarget& target) : graph_(graph), target_(target), to_(graph.graph.size()) {}
 
   OrientedGraph run() {
     for (uint32_t i = 0; i < graph_.graph.size(); ++i)
       if (graph_.live[i] && suits_library(graph_, NodeId{i}, target_)) find_uses(NodeId{i});
     if (copies_ == 0) return {};
+    rows_.emplace(graph_);
     out_ = without_nodes(graph_.graph);
     for (uint32_t i = 0; i < graph_.graph.size(); ++i) add(NodeId{i});
     for (Output& output : out_.outputs) output.node = to_[output.node.index];
@@ -86,7 +88,7 @@ class Orienter {
     const auto oriented = orientations_.find(id.index);
     if (oriented == orientations_.end() || is_collective(graph_[id].op)) return;
     for (size_t copy = 1; copy < oriented->second.size(); ++copy)
-      made_[{id.index, copy}] = emit(rows_.row_axes(id) > 0 ? cast_of(id) : moved(id));
+      made_[{id.index, copy}] = emit(rows_->row_axes(id) > 0 ? cast_of(id) : moved(id));
   }
 
   // What a kernel makes row by row cannot go through tiles: the copy is made of the value, not of what that follows from, which would have
@@ -111,7 +113,7 @@ class Orienter {
 
   const BoundGraph& graph_;
   const KernelTarget& target_;
-  const RowValues rows_;
+  std::optional<RowValues> rows_;
   std::map<uint32_t, std::vector<Axes>> orientations_;  // of values: the first is the value itself, then its copies
   std::map<std::pair<uint32_t, size_t>, size_t> uses_;  // by contraction and operand: the copy
   std::map<std::pair<uint32_t, size_t>, NodeId> made_;  // by node and copy, in the new graph

@@ -48,13 +48,16 @@ void RowValues::find_rows(const BoundGraph& graph, NodeId id) {
   }
 }
 
+bool is_whole_extreme(const Node& node) {
+  if (node.op != Op::reduce || node.type.rank() > 0) return false;
+  const ReduceFn fn = node.as<ReduceAttr>().fn;
+  return fn == ReduceFn::max || fn == ReduceFn::min;
+}
+
 RowMaxima divide_maxima(const BoundGraph& given) {
   const RowValues rows(given);
   const auto is_divided = [&](NodeId id) {
-    const Node& node = given[id];
-    if (!given.live[id.index] || node.op != Op::reduce || given.count(id) != 1) return false;
-    const ReduceFn fn = node.as<ReduceAttr>().fn;
-    return (fn == ReduceFn::max || fn == ReduceFn::min) && rows.row_axes(node.operands[0]) > 0;
+    return given.live[id.index] && is_whole_extreme(given[id]) && rows.row_axes(given[id].operands[0]) > 0;
   };
   bool any = false;
   for (uint32_t i = 0; i < given.graph.size(); ++i) any = any || is_divided(NodeId{i});

@@ -26,6 +26,9 @@ class RowValues {
   std::vector<RowNumber> number_;  // likewise; without axes: it is none
 };
 
+// The largest or the least of a value's elements.
+bool is_whole_extreme(const Node& node);
+
 struct RowMaxima {
   std::unique_ptr<const Graph> graph;
   std::vector<NodeId> at;  // per node given: its place in `graph`

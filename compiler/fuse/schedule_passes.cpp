@@ -133,8 +133,7 @@ void orient_operands_of(Forming& f) {
 }
 
 void divide_maxima_of(Forming& f) {
-  const auto is_extreme = [](const Node& node) { return node.op == Op::reduce && node.as<ReduceAttr>().fn != ReduceFn::sum; };
-  if (std::ranges::none_of(f.graph().nodes, is_extreme)) return;
+  if (std::ranges::none_of(f.graph().nodes, is_whole_extreme)) return;
   RowMaxima divided = divide_maxima(f.bind());
   if (divided.graph) f.move_to(std::move(divided.graph), std::move(divided.at));
 }

@@ -59,9 +59,10 @@ class Finder {
       }
     }
     found_.only[p] = only;
+    // Where others read the whole, a cast is all that parts are good for.
+    const auto may_take_parts = [&](const Node& node) { return only || (node.op == Op::cast && node.operands[0].index == p); };
     for (const uint32_t i : passed)
-      // Where others read the whole, a cast is all that parts are good for.
-      if (only || (graph_.nodes[i].op == Op::cast && graph_.nodes[i].operands[0].index == p)) found_.on_way[i] = true;
+      if (may_take_parts(graph_.nodes[i])) found_.on_way[i] = true;
     for (const uint32_t i : narrow)
       if (found_.on_way[i]) found_.made_of[i] = p;
   }

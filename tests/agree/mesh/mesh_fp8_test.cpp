@@ -102,8 +102,9 @@ TEST_CASE("mesh in fp8: weights of the next layer are on their way while this on
   const Fp8Device device("batch=data; params=data");
   const std::vector<DeviceStep>& steps = device.plan.schedule.steps;
   const auto weight = [&](const DeviceStep& step) {
+    if (!is_collectives(step)) return std::string();
     const NodeId id = device.plan.schedule.collectives[step.index];
-    return is_collectives(step) && device.is_weight(id, Phase::forward) ? device.name(id) : "";
+    return device.is_weight(id, Phase::forward) ? device.name(id) : std::string();
   };
   const auto multiplies = [&](const DeviceStep& step) {
     bool found = false;
