@@ -124,7 +124,8 @@ std::string JoinRules::unsuitable(const GroupWork& a, const GroupWork& b) const 
   if ((a.transposes && b.reduces_rows) || (a.reduces_rows && b.transposes)) return "what is stored transposed is made in tiles";
   if ((a.reduces_whole && b.gathers) || (a.gathers && b.reduces_whole)) return "numbers of several large values meet once all are there";
   if (a.tables && b.largest > a.largest) return "functions of positions are made once";
-  // Of a scale, parts of a param are narrowed that are sent long before an activation has it, too.
+  // A weight's scale is read where its parts are narrowed, which are sent a layer ahead, and in the kernel of the activation that it is
+  // multiplied with. Made in that kernel it would hold back the parts, and with them the gather.
   if (a.given_numbers && !b.given_numbers) return "what devices meet for waits for nothing but what is given";
   const NodeId first = b.group.members.front();
   const bool in_rows =

@@ -47,6 +47,7 @@ class JoinRules {
  private:
   // Values whose neighbours in memory lie along another axis than those of what they are made of, and what is made for those alone.
   void find_transposes();
+  // Such as scales of fp8 values, which follow from states.
   void find_given_numbers();
   // Numbers made of those that whole large values are reduced to.
   void find_gathering();

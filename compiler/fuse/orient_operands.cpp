@@ -34,7 +34,7 @@ class Orienter {
  private:
   using Axes = std::vector<int>;  // contracted ones that have more than one step
 
-  // What devices make together lies row-major.
+  // What devices make together lies row-major: whether a product's summed axes are the last, so that it takes the value as it lies.
   static inline const Axes kAsItLies{};
   bool is_last(const Axes& axes, NodeId value) const {
     const Shape& shape = graph_.shape(value);

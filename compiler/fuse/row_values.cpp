@@ -32,6 +32,8 @@ RowValues::RowValues(const BoundGraph& graph) : rows_(graph.graph.size(), 0), nu
   }
 }
 
+// Elements count as made by rows where a number of their own row goes into them, at once or through other such elements. Where the number
+// lies along other axes (a map that is no identity), or is of rows of another length, kernels do not go over rows of this value.
 void RowValues::find_rows(const BoundGraph& graph, NodeId id) {
   const Node& node = graph[id];
   const int64_t count = graph.count(id);
@@ -68,6 +70,7 @@ RowMaxima divide_maxima(const BoundGraph& given) {
   for (uint32_t i = 0; i < given.graph.size(); ++i) {
     Node node = given.graph.nodes[i];
     for (NodeId& x : node.operands) x = at[x.index];
+    // A maximum does not depend on the order in which it is taken, nor on a NaN's place: sums could not be divided so.
     if (is_divided(NodeId{i})) {
       const NodeId whole = node.operands[0];
       const int rank = graph->type(whole).rank(), kept = rank - rows.row_axes(given[NodeId{i}].operands[0]);

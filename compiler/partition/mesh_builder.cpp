@@ -202,6 +202,13 @@ bool MeshBuilder::slice_where_free(MeshValue& part, const Layout& target, const 
   return false;
 }
 
+void MeshBuilder::place_whole(uint32_t first) {
+  positions_.resize(first);
+  for (uint32_t i = first; i < build_.graph().size(); ++i)
+    positions_.emplace_back(static_cast<size_t>(build_.type(NodeId{i}).rank()), kNoMesh);
+}
+
+// The mesh's axes stay in front: what each device holds of the numbers is put side by side, and combined as one value.
 MeshValue MeshBuilder::side_by_side(std::span<const MeshValue> numbers) {
   const Axis place{Name("number"), Poly(1)};
   Layout layout(1);
@@ -234,9 +241,7 @@ MeshValue MeshBuilder::number_at(const MeshValue& list, int64_t place) {
   EINC_CHECK(list.layout.whole(), "a number of a list in parts");
   const uint32_t first = build_.graph().size();
   const NodeId number = build_.drop_unit(build_.slice(list.node, 0, Poly(place), Poly(1)), 0);
-  positions_.resize(first);
-  for (uint32_t i = first; i < build_.graph().size(); ++i)
-    positions_.emplace_back(static_cast<size_t>(build_.type(NodeId{i}).rank()), kNoMesh);
+  place_whole(first);
   return {number, Layout(0)};
 }
 
@@ -246,9 +251,7 @@ MeshValue MeshBuilder::reordered(const MeshValue& whole, const ZigzagAxes& zigza
   NodeId x = whole.node;
   const uint32_t first = build_.graph().size();
   for (const int axis : zigzag.axes) x = einc::zigzag(build_, x, axis, mesh().axes[static_cast<size_t>(zigzag.over)].size, move);
-  positions_.resize(first);
-  for (uint32_t i = first; i < build_.graph().size(); ++i)
-    positions_.emplace_back(static_cast<size_t>(build_.type(NodeId{i}).rank()), kNoMesh);
+  place_whole(first);
   return {x, whole.layout};
 }
 

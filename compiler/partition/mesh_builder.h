@@ -68,6 +68,7 @@ class MeshBuilder {
   MeshValue combine(const MeshValue& from, const Unreduced& partial, const Type& full);
   bool slice_where_free(MeshValue& part, const Layout& target, const Type& full);
   NodeId permuted(NodeId x, const AxisList& order);
+  void place_whole(uint32_t first);  // nodes from this one on have none of the mesh's axes
   void shift_attributes(Node& node, std::span<const MeshValue> operands, const Layout& result) const;
 
   // Which rows of a table's part an index means, and whether it lies on this device at all. Both have the mesh axes of the ids and of the

@@ -13,7 +13,8 @@ class Finder {
     found_.on_way.assign(graph.size(), false);
     for (uint32_t i = 0; i < graph.size(); ++i)
       if (graph.nodes[i].origin.phase != Phase::optimizer)
-        for (const NodeId x : graph.nodes[i].operands) readers_[x.index].push_back(i);
+        for (const NodeId x : graph.nodes[i].operands)
+          if (readers_[x.index].empty() || readers_[x.index].back() != i) readers_[x.index].push_back(i);  // once, also of x * x
   }
 
   Narrowing run() {
@@ -25,7 +26,8 @@ class Finder {
  private:
   enum class Step : uint8_t { ends, goes_on, largest, other };
 
-  // Of a node that reads `x`, which is made of a param, or one.
+  // Of a node that reads `x`, which is made of a param, or one. Each element of a part follows from that element and from numbers that all
+  // devices have: then the part of the result is the result of the part. An extreme of all elements is that of the parts' extremes.
   Step step(const Node& reader, uint32_t x) const {
     const Type &type = reader.type, &given = graph_.nodes[x].type;
     if (reader.op == Op::reduce) {
@@ -41,9 +43,9 @@ class Finder {
     return bytes_of(type.dtype) < bytes_of(given.dtype) ? Step::ends : reader.op == Op::map ? Step::goes_on : Step::other;
   }
 
+  // Walks from the param to where its values become narrow. No node is met twice: one of two values made of the param ends the walk.
   void param(uint32_t p) {
-    std::vector<uint32_t> open{p}, passed;
-    std::vector<uint32_t> narrow;
+    std::vector<uint32_t> open{p}, passed, narrow;
     bool only = true;
     while (!open.empty()) {
       const uint32_t x = open.back();

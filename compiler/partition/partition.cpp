@@ -256,7 +256,8 @@ class Partitioner {
     }
   }
 
-  // Numbers that only those read, as the largest elements that scale fp8 values of the next step.
+  // Numbers that only those read, as the largest elements that scale fp8 values of the next step. In a pipeline they belong to stages, of
+  // which none may wait for another's.
   void find_late_numbers() {
     late_.assign(in_.size(), !in_.mesh.stages.any());
     for (uint32_t i = 0; i < in_.size(); ++i) {
@@ -277,6 +278,7 @@ class Partitioner {
 
   // Numbers of all that lie as this one, in one move between devices for so many: alone each would take as long as all.
   void combine_open(const Layout& layout, DType dtype) {
+    // Each is a buffer of the kernel that puts them side by side, and a GPU's kernel takes 4 KiB of arguments.
     constexpr size_t kTogether = 64;
     std::vector<uint32_t> alike;
     std::erase_if(open_, [&](uint32_t i) {
@@ -309,7 +311,8 @@ class Partitioner {
   // phase anew, so that the whole of it need not be kept between forward and backward.
   MeshValue laid_out(NodeId id, const Layout& target, int phase) {
     std::vector<Version>& versions = versions_[id.index];
-    if (target.whole() && std::ranges::find(open_, id.index) != open_.end()) combine_open(versions[0].part.layout, in_.type(id).dtype);
+    const bool may_be_open = late_[id.index] && target.whole();  // asked of every operand: few are
+    if (may_be_open && std::ranges::find(open_, id.index) != open_.end()) combine_open(versions[0].part.layout, in_.type(id).dtype);
     const bool by_phase = spread_[id.index] == Assembly::each_phase;
     // A stage's update takes its parts of params itself: taken with each microbatch, they would be summed as terms are.
     const bool for_update = is_declared(id.index) && in_.mesh.stages.any() && static_cast<Phase>(phase) == Phase::optimizer;

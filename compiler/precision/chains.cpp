@@ -24,7 +24,8 @@ std::vector<bool> seen_outside(const Graph& graph) {
   return seen;
 }
 
-// An fp8 product back in its scale is what lies in memory of it, as a bf16 product is that follows no chain either.
+// An fp8 product back in its scale is what a library stores. In f32 it would take twice the bytes of a product of bf16 operands, whose node
+// is a contraction and so never widened.
 bool is_scaled_product(const Graph& graph, const Node& node) {
   const Node& product = graph[node.operands[0]];
   return product.op == Op::contract && bytes_of(graph.type(product.operands[0]).dtype) == 1;

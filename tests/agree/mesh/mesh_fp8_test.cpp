@@ -32,8 +32,8 @@ struct Fp8Device {
   PlannedStep step;
   DevicePlan plan;
 
-  explicit Fp8Device(const char* shard, Policy precision = Policy::fp8)
-      : compilation(compiled({"llama.ein", kLlama, "data=4", shard, 0, precision}, Roots::step)),
+  explicit Fp8Device(const char* shard)
+      : compilation(compiled({"llama.ein", kLlama, "data=4", shard, 0, Policy::fp8}, Roots::step)),
         local(localize(std::get<Partitioned>(partition_for_mesh(*compilation.graph, dims)))) {
     local.stores = DeviceUpdates::in_place;
     program = device_program(local);
@@ -238,4 +238,15 @@ output e = x * cast(rows / max(rows, m), bf16)
     CHECK(narrowing.only[param(path)] == only);
     CHECK(narrow(path) == made);
   }
+}
+
+TEST_CASE("narrowing: each node is looked at once, however often it reads a value") {
+  std::string text = "param w: f32[n=4] ~ ones\n";
+  for (int i = 0; i < 64; ++i) text += "w = w * w\n";
+  text += "output y = cast(w, bf16)\n";
+  PipelineOptions options;
+  options.roots = Roots::inference;
+  const Compilation compilation = compile_text("squares.ein", text, options);
+  REQUIRE(compilation.graph);
+  CHECK(find_narrowing(*compilation.graph).made_of.size() == 1);
 }
