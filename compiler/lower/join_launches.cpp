@@ -100,8 +100,9 @@ class Joiner {
   // A copy in another order of what devices put together, which is on its way until it is wanted: if the layers' were one launch, all would
   // be awaited at once.
   bool copies_gathered(const GraphKernel& launch) const {
+    if (launch.group.members.size() != 1) return false;
     const Node& node = graph_[launch.group.members.front()];
-    return launch.group.members.size() == 1 && node.op == Op::cast && graph_[node.operands[0]].op == Op::all_gather;
+    return node.op == Op::cast && graph_[node.operands[0]].op == Op::all_gather;
   }
 
   // At its place an alternative touches what all its parts do.
