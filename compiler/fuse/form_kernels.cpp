@@ -363,11 +363,12 @@ class KernelFormer::Former {
       if (!values_.is_computed(update.value)) continue;
       const uint32_t maker = group_of_[update.value.index];
       for (NodeId reader : values_.readers(update.target)) run_before(group_of_[reader.index], maker);
-      if (graph_.guard.is_guarded(update.value)) after_checks(maker);
     }
     for (const auto& [check, value] : graph_.guard.before) run_before(group_of_[check.index], group_of_[value.index]);
-    for (uint32_t i = 0; i < graph_.graph.size(); ++i)
-      if (graph_.guard.is_dry(NodeId{i}) && values_.is_computed(NodeId{i})) after_checks(group_of_[i]);
+    for (uint32_t i = 0; i < graph_.graph.size(); ++i) {
+      const bool waits = graph_.guard.is_dry(NodeId{i}) || graph_.guard.is_guarded(NodeId{i});
+      if (waits && values_.is_computed(NodeId{i})) after_checks(group_of_[i]);
+    }
   }
 
   // What is made again for the backward waits for all else that the first of its readers waits for. Turns alone would let copies for

@@ -180,6 +180,20 @@ TEST_CASE("mesh stages: the update of a single element waits for all looks") {
   CHECK(last.code.compute.program.copies.empty());
 }
 
+// What is put together is the update's value; the single element that a device makes of it stands in a kernel of its own.
+TEST_CASE("mesh stages: an update's part of a single element waits for all looks") {
+  const std::string text =
+      "dim batch = 2, width = 2, layers = 2\nmesh stage = 2, data = 2\nshard layers over stage (microbatches = 1)\n"
+      "shard batch over data\nshard states over data\ninput a: f32[batch width]\ninput target: f32[batch width]\n"
+      "param scale: [] ~ constant(0.7)\nparam offset: [width] ~ normal(std = 0.3)\nfirst = a * 0.5 + offset\nx = first\n"
+      "fn block(x: [batch width], first: [batch width], scale: []) { return x + scale * first }\n"
+      "for layer in layers { x = block(x, first, scale) as h }\nloss = mean((x * offset + a - target)^2)\n"
+      "minimize loss using adamw(lr = 0.01, clip_norm = 0.5)\n";
+  const auto program = compile_for_mesh(staged_graph(text), {}, RunMode::training);
+  for (const PipelineStage& stage : program->parts()[Part::training]->pipeline->stages)
+    CHECK(std::ranges::count(stage.rounds.back().plan.steps, DeviceAct::agree, &DeviceStep::act) == 1);
+}
+
 // A table that both ends of the model read, in a model whose optimizer's states are split: larger than all else.
 TEST_CASE("mesh stages: what devices update in parts they make of parts, and terms that stages add up are sent in parts") {
   constexpr int64_t kTable = 256 * 16, kLargestBesides = 16 * 64;
