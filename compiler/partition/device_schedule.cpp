@@ -15,6 +15,9 @@
 namespace einc {
 namespace {
 
+// Parts of so many bytes in all hardly lengthen a move: from eight GPUs of one machine they come in 1 us at 450 GB/s, a move takes 24 us.
+constexpr int64_t kFewBytes = 64 << 10;
+
 struct Moved {
   uint32_t ready = 0;  // place from which its operand is there
   uint32_t need = 0;   // place at which its result is first read
@@ -76,6 +79,19 @@ class Scheduler {
 
   bool sums_microbatches(uint32_t c) const { return is_microbatch_sum(graph_[node(c)]); }
 
+  bool is_small(uint32_t c) const { return planned_.bytes[c] <= kFewBytes; }
+
+  // Whether a few more bytes can go with those of another gather: alone they would take as long as many. Of both the parts lie one behind
+  // another in the whole, so that nothing has to be packed.
+  bool may_join(uint32_t c, uint32_t other) const {
+    const auto lies_in_order = [&](uint32_t k) {
+      const Node& n = graph_[node(k)];
+      return n.op == Op::all_gather && n.as<CollectiveAttr>().gathered == 0;
+    };
+    return is_small(c) && lies_in_order(c) && lies_in_order(other) &&
+           graph_[node(c)].as<CollectiveAttr>().mesh == graph_[node(other)].as<CollectiveAttr>().mesh;
+  }
+
   // What is put together for one iteration of a loop, or without a loop for one module, is wanted together.
   using Layer = std::pair<uint32_t, uint32_t>;
   Layer layer_of(uint32_t c) const {
@@ -98,7 +114,10 @@ class Scheduler {
         needs.clear(), bytes = 0;
       }
       bytes += planned_.bytes[by_need[i]];
-      if (!before.empty()) moved_[by_need[i]].start = before[std::min(needs.size(), before.size() - 1)];
+      const bool follows = i > 0 && layer_of(by_need[i]) == layer_of(by_need[i - 1]);
+      if (!before.empty())
+        moved_[by_need[i]].start = follows && may_join(by_need[i], by_need[i - 1]) ? moved_[by_need[i - 1]].start
+                                                                                   : before[std::min(needs.size(), before.size() - 1)];
       needs.push_back(moved_[by_need[i]].need);
     }
     for (uint32_t c = 0; c < moved_.size(); ++c) {
@@ -182,11 +201,17 @@ class Scheduler {
     std::iota(waits.begin(), waits.end(), 0U);
     std::ranges::stable_sort(waits, {}, [&](uint32_t n) { return moved_[starts[n]].wait; });
     size_t started = 0, waited = 0, agreed = 0;
+    int64_t joined = 0;  // bytes
     const auto meet = [&](uint32_t place) {
       for (; agreed < planned_.agreements.size() && planned_.agreements[agreed] <= place; ++agreed)
         out.steps.push_back({DeviceAct::agree, kNoCollective});
-      for (; started < starts.size() && moved_[starts[started]].start <= place; ++started)
-        out.steps.push_back({DeviceAct::start, static_cast<uint32_t>(started)});
+      for (; started < starts.size() && moved_[starts[started]].start <= place; ++started) {
+        DeviceStep step{DeviceAct::start, static_cast<uint32_t>(started)};
+        const bool follows = !out.steps.empty() && out.steps.back().act == DeviceAct::start;
+        step.joined = follows && may_join(starts[started], starts[started - 1]) && joined + planned_.bytes[starts[started]] <= kFewBytes;
+        joined = step.joined ? joined + planned_.bytes[starts[started]] : 0;
+        out.steps.push_back(step);
+      }
       for (; waited < waits.size() && moved_[starts[waits[waited]]].wait <= place; ++waited)
         out.steps.push_back({DeviceAct::wait, waits[waited]});
     };

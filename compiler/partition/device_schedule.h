@@ -4,8 +4,9 @@
 // than the parts: when the layer before reads what it gathered as the first, second, .. of its own, so that as much as one layer gathers is
 // on its way or waits to be read, and collectives start in the order in which they are needed. A sum of gradients is read at the step's
 // end, but its terms lie in memory until it is waited for, if it is not made in their place: no more of them are on their way than two
-// layers have. A block of a ring goes on when what stands before it in the graph begins, so that a device holds as many blocks for any
-// number of devices. What is stored behind an agreement no collective reads any more.
+// layers have. A gather of a few bytes goes in one move with the one before it. A block of a ring goes on when what stands before it in the
+// graph begins, so that a device holds as many blocks for any number of devices. What is stored behind an agreement no collective reads any
+// more.
 #pragma once
 #include <algorithm>
 #include <vector>

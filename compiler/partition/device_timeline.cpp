@@ -8,10 +8,11 @@
 namespace einc {
 
 DeviceTimeline device_timeline(std::span<const DeviceStep> steps, const std::function<double(const DeviceStep&)>& compute_s,
-                               std::span<const double> collective_s) {
+                               std::span<const CollectiveTime> collectives) {
   DeviceTimeline line;
-  line.exposed_s.resize(collective_s.size(), 0);
-  std::vector<double> begin(collective_s.size(), 0), end(collective_s.size(), 0);
+  line.exposed_s.resize(collectives.size(), 0), line.saved_s.resize(collectives.size(), 0);
+  std::vector<double> begin(collectives.size(), 0), end(collectives.size(), 0);
+  std::vector<bool> joined(collectives.size(), false);
   double now = 0, link = 0;  // when the queues are empty, of what they have so far
   size_t passed = 0;         // collectives that were over when launches last stood still
   size_t started = 0;
@@ -26,14 +27,18 @@ DeviceTimeline device_timeline(std::span<const DeviceStep> steps, const std::fun
       }
       case DeviceAct::start:
         begin[c] = std::max(now, link);
-        link = end[c] = begin[c] + collective_s[c];
-        started = c + 1;
+        line.saved_s[c] = step.joined ? collectives[c].latency : 0;
+        link = end[c] = begin[c] + collectives[c].latency + collectives[c].bytes - line.saved_s[c];
+        joined[c] = step.joined, started = c + 1;
         break;
-      case DeviceAct::wait:
+      case DeviceAct::wait: {
+        size_t last = c;
+        while (last + 1 < started && joined[last + 1]) ++last;
         while (passed < c && end[passed] <= now) ++passed;
-        for (size_t k = passed; k <= c; ++k) line.exposed_s[k] += std::max(0.0, end[k] - std::max(begin[k], now));
-        now = std::max(now, end[c]);
+        for (size_t k = passed; k <= last; ++k) line.exposed_s[k] += std::max(0.0, end[k] - std::max(begin[k], now));
+        now = std::max(now, end[last]);
         break;
+      }
       case DeviceAct::agree:
         for (size_t k = passed; k < started; ++k) line.exposed_s[k] += std::max(0.0, end[k] - std::max(begin[k], now));
         now = std::max(now, link), passed = started;

@@ -44,7 +44,7 @@ std::optional<WayScheduler::Part> WayScheduler::measure(Micro micro, size_t samp
   Localized local = localize(*partitioned);
   const MeshReport report = mesh_report(graph, *partitioned, local, given, &device_);
   const ProcessBytes process = plans_.process ? plans_.process(graph, given) : ProcessBytes{};
-  const MeshStep step = mesh_step(std::move(local), given, plan, process, &device_, report.collective_s);
+  const MeshStep step = mesh_step(std::move(local), given, plan, process, &device_, report.collective_times);
   if (!step.line || !report.time_s || !report.bytes.value) return std::nullopt;
   const auto held = [](int64_t all, const std::array<int64_t, kPhases>& in_use) {
     Part::Held bytes{static_cast<double>(all)};

@@ -117,13 +117,12 @@ class ReportBuilder {
       fill_mesh_mfu();
     }
     if (!step_ || staged) return;
-    const MeshStep step = mesh_step(std::move(whole), options_.given, plan, options_.process_bytes, device, mesh.collective_s);
+    const MeshStep step = mesh_step(std::move(whole), options_.given, plan, options_.process_bytes, device, mesh.collective_times);
     mesh.step = planned_report(step);
     const std::optional<DeviceTimeline>& line = step.line;
     if (!line) return;
     mesh.compute_s = line->compute_s, mesh.exposed_s = line->end_s - line->compute_s;
-    for (CommunicationRow& row : mesh.rows) row.exposed_s = 0;
-    for (size_t i = 0; i < line->exposed_s.size(); ++i) *mesh.rows[mesh.row_of[i]].exposed_s += line->exposed_s[i];
+    for (size_t i = 0; i < line->exposed_s.size(); ++i) add_scheduled(mesh, mesh.row_of[i], line->exposed_s[i], line->saved_s[i]);
     fill_mesh_mfu();
   }
 

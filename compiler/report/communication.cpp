@@ -171,10 +171,9 @@ class MeshReporter {
     return device_ ? ring_on(*device_, size, inside) : std::nullopt;
   }
 
-  static double seconds(const Ring& ring, CollectiveKind kind, double bytes, double count) {
-    if (kind == CollectiveKind::shift) return bytes / ring.bandwidth + count * ring.step_s;
+  static CollectiveTime time_alone(const Ring& ring, CollectiveKind kind, double bytes) {
     const double rounds = kind == CollectiveKind::all_reduce ? 2 : 1;
-    return bytes / ring.bandwidth + count * rounds * ring.latency_s;
+    return {kind == CollectiveKind::shift ? ring.step_s : rounds * ring.latency_s, bytes / ring.bandwidth};
   }
 
   // Each alone: a ring's steps, then its bytes at its speed.
@@ -185,7 +184,8 @@ class MeshReporter {
       const std::optional<Ring> ring = ring_of(row.axis);
       if (ring && row.bytes.value) {
         row.link = ring->link->name;
-        row.time_s = seconds(*ring, row.kind, row.bytes.value->to_double(), static_cast<double>(row.count));
+        const CollectiveTime all_bytes = time_alone(*ring, row.kind, row.bytes.value->to_double());
+        row.time_s = static_cast<double>(row.count) * all_bytes.latency + all_bytes.bytes;
         all += *row.time_s;
       }
       whole = whole && row.time_s.has_value();
@@ -196,13 +196,16 @@ class MeshReporter {
     for (const MeshAxis& axis : mesh_.axes) rings.push_back(ring_of(axis.name));
     for (const Collective& c : list) {
       const std::optional<Ring>& ring = rings[static_cast<size_t>(c.mesh_axis)];
-      if (!ring) return out_.collective_s.clear();
-      out_.collective_s.push_back(seconds(*ring, c.kind, evaluate_(c.bytes)->to_double(), 1));
+      if (!ring) return out_.collective_times.clear();
+      out_.collective_times.push_back(time_alone(*ring, c.kind, evaluate_(c.bytes)->to_double()));
     }
     if (!staged_) return;
     const std::optional<Ring>& between = rings[static_cast<size_t>(mesh_.stages.over)];
     for (const StageSend& send : staged_->cut.sends)
-      if (between) out_.send_s.push_back(seconds(*between, CollectiveKind::shift, staged_->bytes_of(send.value).to_double(), 1));
+      if (between) {
+        const CollectiveTime time = time_alone(*between, CollectiveKind::shift, staged_->bytes_of(send.value).to_double());
+        out_.send_s.push_back(time.latency + time.bytes);
+      }
   }
 
   Poly share(uint32_t node) const { return local_bytes(graph_.nodes[node].type, p_.layouts[node], mesh_); }
@@ -267,6 +270,13 @@ class MeshReporter {
 MeshReport mesh_report(const Graph& graph, const Partitioned& partitioned, const Localized& local, const Bindings& given,
                        const Device* device, const StagedDevice* staged) {
   return MeshReporter(graph, partitioned, local, given, device, staged).run();
+}
+
+void add_scheduled(MeshReport& report, size_t row, double exposed_s, double saved_s) {
+  CommunicationRow& r = report.rows[row];
+  r.exposed_s = r.exposed_s.value_or(0) + exposed_s;
+  *r.time_s -= saved_s;
+  *report.time_s -= saved_s;
 }
 
 std::string explain_sharding(const Graph& graph, const Partitioned& partitioned, const MeshReport& report, int width) {

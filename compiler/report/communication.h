@@ -9,6 +9,7 @@
 
 #include "compiler/cost/device.h"
 #include "compiler/partition/collectives.h"
+#include "compiler/partition/device_timeline.h"
 #include "compiler/partition/pipeline_timeline.h"
 #include "compiler/report/amount.h"
 #include "compiler/report/staged_device.h"
@@ -65,12 +66,12 @@ inline constexpr size_t kNoMovement = SIZE_MAX;
 struct MeshReport {
   std::vector<std::pair<Name, Amount>> axes;
   Amount devices;
-  std::vector<CommunicationRow> rows;  // in the order of the graph
-  Amount bytes;                        // of all rows
-  std::optional<double> time_s;        // one after the other, nothing else meanwhile
-  std::vector<size_t> row_of;          // by collectives_of; kNoMovement: of another stage
-  std::vector<double> collective_s;    // by collectives_of; empty where one has no time
-  std::vector<double> send_s;          // likewise, by StagePrograms::sends
+  std::vector<CommunicationRow> rows;            // in the order of the graph
+  Amount bytes;                                  // of all rows
+  std::optional<double> time_s;                  // one after the other as they are moved
+  std::vector<size_t> row_of;                    // by collectives_of; kNoMovement: of another stage
+  std::vector<CollectiveTime> collective_times;  // by collectives_of; empty where one has no time
+  std::vector<double> send_s;                    // likewise, by StagePrograms::sends
   // Of one device: FLOPs of a step, and bytes between steps (gradients: in one).
   Amount flops, parameters, gradients, optimizer_state, inputs;
   std::optional<DeviceStepReport> step;  // where launches are planned
@@ -83,6 +84,10 @@ struct MeshReport {
     return exposed_s && compute_s ? std::optional(*exposed_s + *compute_s + idle_s.value_or(0)) : std::nullopt;
   }
 };
+
+// Of a row's collective as it is scheduled, with a planned line (device_timeline): what of it is exposed, and what it saves beside its time
+// alone.
+void add_scheduled(MeshReport& report, size_t row, double exposed_s, double saved_s);
 
 // `partitioned` is that of `graph`, `local` that of a device; a device's links give times. `staged`: of a mesh with stages whose dims have
 // values; then numbers are those of a device of the stage shown.

@@ -41,16 +41,18 @@ uint32_t first_of_backward(const DevicePlan& plan, const FormedGraph& formed) {
 }
 
 DeviceTimeline timeline(const Localized& local, const DevicePlan& plan, const std::vector<double>& before,
-                        std::span<const double> collective_s) {
-  std::unordered_map<uint32_t, size_t> place;  // in collective_s, by node
+                        std::span<const CollectiveTime> collectives) {
+  std::unordered_map<uint32_t, size_t> place;  // in `collectives`, by node
   for (size_t i = 0; i < local.collectives.size(); ++i) place.emplace(local.collectives[i].index, i);
-  std::vector<double> seconds;
-  for (const NodeId id : plan.schedule.collectives) seconds.push_back(collective_s[place.at(id.index)]);
+  std::vector<CollectiveTime> times;
+  for (const NodeId id : plan.schedule.collectives) times.push_back(collectives[place.at(id.index)]);
   DeviceTimeline line = device_timeline(
-      plan.schedule.steps, [&](const DeviceStep& s) { return before[s.last] - before[s.first]; }, seconds);
-  std::vector<double> exposed(collective_s.size(), 0);
-  for (size_t n = 0; n < seconds.size(); ++n) exposed[place.at(plan.schedule.collectives[n].index)] = line.exposed_s[n];
-  line.exposed_s = std::move(exposed);
+      plan.schedule.steps, [&](const DeviceStep& s) { return before[s.last] - before[s.first]; }, times);
+  for (std::vector<double>* seconds : {&line.exposed_s, &line.saved_s}) {
+    std::vector<double> in_order(collectives.size(), 0);
+    for (size_t n = 0; n < times.size(); ++n) in_order[place.at(plan.schedule.collectives[n].index)] = (*seconds)[n];
+    *seconds = std::move(in_order);
+  }
   return line;
 }
 
@@ -58,7 +60,7 @@ DeviceTimeline timeline(const Localized& local, const DevicePlan& plan, const st
 
 MeshStep device_step(const Localized& local, const Bindings& given, const PlanStep& plan, const ProcessBytes& process_bytes,
                      const DeviceProcess& process, const std::optional<HeldBesides>& held, const Device* device,
-                     std::span<const double> collective_s) {
+                     std::span<const CollectiveTime> collectives) {
   const Bindings dims = local.graph.dims.bind(given).values;
   const DeviceProgram program = device_program(local);
   MeshStep result;
@@ -79,18 +81,18 @@ MeshStep device_step(const Localized& local, const Bindings& given, const PlanSt
   result.alive = planned.values.alive, result.in_use = planned.in_use;
   result.executed = executed_work(step.formed->list).flops;
   for (const NodeId id : step.formed->recomputation.values) result.recomputed.push_back(launch_label(program.graph[id]));
-  if (!device || collective_s.size() != local.collectives.size()) return result;
+  if (!device || collectives.size() != local.collectives.size()) return result;
   const auto times = launch_times(step, *device, first_of_backward(planned, *step.formed));
   if (!times) return result;
-  result.line = timeline(local, planned, times->before, collective_s);
+  result.line = timeline(local, planned, times->before, collectives);
   result.seconds = times->phases;
   return result;
 }
 
 MeshStep mesh_step(Localized local, const Bindings& given, const PlanStep& plan, const ProcessBytes& process_bytes, const Device* device,
-                   std::span<const double> collective_s) {
+                   std::span<const CollectiveTime> collectives) {
   if (!local.gradients.empty()) local.stores = DeviceUpdates::in_place;
-  return device_step(local, given, plan, process_bytes, {}, HeldBesides{}, device, collective_s);
+  return device_step(local, given, plan, process_bytes, {}, HeldBesides{}, device, collectives);
 }
 
 }  // namespace einc

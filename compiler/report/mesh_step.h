@@ -44,13 +44,13 @@ struct MeshStep {
   int64_t peak() const { return values + working + process; }
 };
 
-// `collective_s`: seconds of each, in the order of collectives_of; so are exposed_s; empty: unknown. `plan` may have a limit: of the peak.
+// `collectives`: in the order of collectives_of; so are exposed_s and saved_s; empty: unknown. `plan` may have a limit: of the peak.
 MeshStep mesh_step(Localized local, const Bindings& given, const PlanStep& plan, const ProcessBytes& process_bytes, const Device* device,
-                   std::span<const double> collective_s);
+                   std::span<const CollectiveTime> collectives);
 
 // Of a device whose graph is there. `held`: what counts besides under a limit; none: it is not asked to keep within one.
 MeshStep device_step(const Localized& local, const Bindings& given, const PlanStep& plan, const ProcessBytes& process_bytes,
                      const DeviceProcess& process, const std::optional<HeldBesides>& held, const Device* device,
-                     std::span<const double> collective_s);
+                     std::span<const CollectiveTime> collectives);
 
 }  // namespace einc

@@ -116,7 +116,7 @@ class Stages {
     stage.rounds.resize(programs.size(), nothing());
     const auto plan = [&](size_t r, const std::optional<HeldBesides>& held) {
       return device_step(programs[r].local, staged_.given, plan_, process_bytes_, {s == 0, exchanged_[s].sent, exchanged_[s].received},
-                         held, device_, seconds_of_collectives(programs[r]));
+                         held, device_, times_of_collectives(programs[r]));
     };
     HeldBesides besides;
     for (const size_t r : busy_rounds(programs))
@@ -162,12 +162,12 @@ class Stages {
   }
 
   // What microbatches of a stage do with one another takes no link; what is sent to other stages is the pipeline's.
-  std::vector<double> seconds_of_collectives(const StageProgram& program) const {
-    std::vector<double> seconds;
-    if (report_.collective_s.empty() && !staged_.whole.collectives.empty()) return seconds;
-    for (const size_t number : program.numbers) seconds.push_back(report_.collective_s[number]);
-    seconds.resize(program.local.collectives.size(), 0);
-    return seconds;
+  std::vector<CollectiveTime> times_of_collectives(const StageProgram& program) const {
+    std::vector<CollectiveTime> times;
+    if (report_.collective_times.empty() && !staged_.whole.collectives.empty()) return times;
+    for (const size_t number : program.numbers) times.push_back(report_.collective_times[number]);
+    times.resize(program.local.collectives.size());
+    return times;
   }
 
   void add_times(StageStep& stage, const std::vector<StageProgram>& programs) const {
@@ -251,9 +251,9 @@ class Stages {
     for (size_t r = 0; r < programs.size(); ++r)
       for (size_t c = 0; c < programs[r].numbers.size(); ++c) {
         const size_t number = programs[r].numbers[c];
-        CommunicationRow& row = report_.rows[report_.row_of[number]];
         const auto often = static_cast<double>(staged_.times_carried_out(staged_.whole.collectives[number]));
-        row.exposed_s = row.exposed_s.value_or(0) + shown.rounds[r].line->exposed_s[c] * often;
+        const DeviceTimeline& of_round = *shown.rounds[r].line;
+        add_scheduled(report_, report_.row_of[number], of_round.exposed_s[c] * often, of_round.saved_s[c] * often);
       }
   }
 

@@ -24,6 +24,8 @@ struct DeviceStep {
   DeviceAct act = DeviceAct::compute;
   uint32_t index = 0;            // the collective's number
   uint32_t first = 0, last = 0;  // launches, the last one excluded
+  // A start: in one move with the collective of the number before. All of a move are over together.
+  bool joined = false;
 };
 
 inline bool is_collectives(const DeviceStep& step) { return step.act == DeviceAct::start || step.act == DeviceAct::wait; }

@@ -57,6 +57,8 @@ MeshMoves::MeshMoves(const MeshPlan& plan, const MeshShape& mesh, const CudaExec
     for (const CollectiveSteps& piece : in_pieces(collective_steps(mesh, c, from, to, place_.first, place_.last), plan.most_packed))
       moves.pieces.push_back(piece_of(plan, c, piece, table));
   }
+  for (const DeviceStep& step : plan.steps)
+    if (step.act == DeviceAct::start && step.joined) join(step.index);
   if (table.empty()) return;
   const size_t bytes = table.size() * sizeof(uint64_t);
   const cuda::OwnedStream stream = cuda::make_stream();
@@ -111,6 +113,23 @@ MeshMoves::Piece MeshMoves::piece_of(const MeshPlan& plan, const MeshCollective&
       piece.copies.push_back({block, target(), t.target.width, t.target.rows, t.target.width, t.target.pitch});
   }
   return piece;
+}
+
+// All is carried out with the first of the move.
+void MeshMoves::join(uint32_t number) {
+  EINC_CHECK(number > 0, "nothing stands before the first of a mesh's collectives");
+  uint32_t first = number - 1;
+  while (first > 0 && all_[first].pieces.empty()) --first;
+  std::vector<Piece>&into = all_[first].pieces, &from = all_[number].pieces;
+  const auto is_plain = [](const std::vector<Piece>& pieces) {
+    return pieces.size() == 1 && pieces[0].packs.empty() && pieces[0].terms.receives.empty() && pieces[0].terms.sends.empty() &&
+           pieces[0].sums.empty();
+  };
+  EINC_CHECK(is_plain(into) && is_plain(from), "what goes in one move is packed or summed");
+  const auto append = [](auto& to, const auto& more) { to.insert(to.end(), more.begin(), more.end()); };
+  append(into[0].messages.sends, from[0].messages.sends), append(into[0].messages.receives, from[0].messages.receives);
+  append(into[0].copies, from[0].copies);
+  from.clear();
 }
 
 void MeshMoves::move(const Messages& messages, cuda::Stream stream) const {

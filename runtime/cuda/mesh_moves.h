@@ -29,7 +29,7 @@ class MeshMoves {
   // All of it outlives this. On the GPU that this thread works on. Nothing is moved along `stages` (pipeline_plan.h).
   MeshMoves(const MeshPlan& plan, const MeshShape& mesh, const CudaExecutable& helpers, const CudaKernels& kernels, Place place,
             int stages = kNoMeshAxis);
-  // Puts a collective on the stream. One is done before the next one begins.
+  // Puts a collective on the stream, with the first of a move all that go in it. One move is done before the next one begins.
   void enqueue(uint32_t number, cuda::Stream stream) const;
   int64_t sent_bytes(uint32_t number) const { return all_[number].sent_bytes; }
 
@@ -60,6 +60,7 @@ class MeshMoves {
   };
 
   Piece piece_of(const MeshPlan& plan, const MeshCollective& c, const CollectiveSteps& steps, std::vector<uint64_t>& table);
+  void join(uint32_t number);  // to the one before
   cuda::DevicePointer at(int64_t device, uint32_t value) const;
   bool holds(int64_t device) const { return device >= place_.first && device < place_.last; }
   int process_of(int64_t device) const { return static_cast<int>(place_.process_of(device)); }

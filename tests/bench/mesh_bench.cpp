@@ -31,7 +31,9 @@ Step measured(Runner& runner, const MeshPlan& plan) {
     REQUIRE(runner.run_while_finite(Part::training, 1, static_cast<uint64_t>(i)) == NonFinite::nothing);
     const MeshTimes& times = mesh_times(runner, Part::training);
     const auto of_step = [&](const DeviceStep& step) { return times.compute_s[static_cast<size_t>(&step - plan.steps.data())]; };
-    const DeviceTimeline line = device_timeline(plan.steps, of_step, times.collective_s);
+    std::vector<CollectiveTime> collectives;  // each as it was
+    for (const double seconds : times.collective_s) collectives.push_back({0, seconds});
+    const DeviceTimeline line = device_timeline(plan.steps, of_step, collectives);
     Step step{times.all_s, line.compute_s, 0, line.end_s, line.end_s - line.compute_s};
     for (const double seconds : times.collective_s) step.collective_s += seconds;
     steps.push_back(step);

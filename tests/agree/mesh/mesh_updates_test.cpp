@@ -169,6 +169,37 @@ TEST_CASE("mesh: new values lie where the old ones do") {
   }
 }
 
+// Norms and biases are a few bytes, weights are not. All layers' of a size are updated by one launch, and each goes with the one before.
+TEST_CASE("mesh: gathers of a few bytes go in one move") {
+  // Of a layer 4 weights and 8 others; both tables and the last norm; in the backward weights and norms' scales again.
+  constexpr int kOnce = 12 * 3 + 4, kAgain = 6 * 3 + 2;
+  for (const auto& [shard, count] : {std::pair("batch=data; states=data", kOnce), std::pair("batch=data; params=data", kOnce + kAgain)}) {
+    INFO(std::string(shard));
+    const MeshExample example{"gpt2.ein", "batch=4 seq=64 vocab=64 layers=3 heads=4 head=64", "data=2", shard};
+    const auto program = compile_for_gpus(*compiled(example).graph, dims_of(example.dims), RunMode::training);
+    const MeshPlan& plan = *program->parts()[Part::training];
+    int gathers = 0, moves = 0;
+    int64_t bytes = 0;  // that came in a move behind its first
+    for (size_t s = 0; s < plan.steps.size(); ++s) {
+      const DeviceStep& step = plan.steps[s];
+      if (step.act != DeviceAct::start || plan.collectives[step.index].kind != CollectiveKind::all_gather) {
+        CHECK(!step.joined);
+        continue;
+      }
+      const int64_t part = plan.values[plan.collectives[step.index].from].bytes;
+      ++gathers, moves += !step.joined;
+      bytes = step.joined ? bytes + part : 0;
+      CHECK(bytes <= 64 << 10);
+      if (!step.joined) continue;
+      CHECK(plan.steps[s - 1].act == DeviceAct::start);
+      CHECK(plan.collectives[step.index - 1].kind == CollectiveKind::all_gather);
+      CHECK(plan.collectives[step.index - 1].mesh_axis == plan.collectives[step.index].mesh_axis);
+    }
+    CHECK(gathers == count);
+    CHECK(2 * moves <= gathers + 4);
+  }
+}
+
 TEST_CASE("mesh: what another update reads is replaced behind it") {
   for (const char* shard : {"n over data", "n over data\nshard states over data", "n over data\nshard params over data"}) {
     const std::string text = fmt::format("mesh data = 2\nshard {}\n{}", shard, kAverage);

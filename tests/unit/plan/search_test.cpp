@@ -315,7 +315,7 @@ TEST_CASE("plans: few iterations tell of all") {
     CHECK(scheduled->flops == *report.flops.value);
     CHECK(scheduled->seconds.sent == near_seconds(*report.time_s, 1e-9));
     // Updates of one shape are one launch up to a number: launches of so small a program do not grow evenly with its layers.
-    const auto line = mesh_step(local, dims_of(kTinyGpt), plan, {}, &p.device, report.collective_s).line;
+    const auto line = mesh_step(local, dims_of(kTinyGpt), plan, {}, &p.device, report.collective_times).line;
     REQUIRE(line.has_value());
     CHECK(scheduled->seconds.work == near_seconds(line->compute_s, 0.03));
     CHECK(scheduled->seconds.total() == near_seconds(line->end_s, 0.03));
