@@ -19,7 +19,7 @@ bool trains(Part part) { return part == Part::training || part == Part::accumula
 class StagePlanner {
  public:
   StagePlanner(const Graph& graph, Part part, const ProgramInfo& info, const Bindings& given)
-      : graph_(graph), info_(info), stages_(graph.mesh.stages), pipeline_(std::make_shared<PipelinePlan>()) {
+      : graph_(graph), info_(info), given_(given), stages_(graph.mesh.stages), pipeline_(std::make_shared<PipelinePlan>()) {
     dims_ = dims_of_part(graph, part, given);
     updates_ = updates_of(part);
     const Bindings values = graph.dims.bind(given).values;
@@ -29,7 +29,7 @@ class StagePlanner {
 
   StagedPlan run(const CompileRound& compile_round) {
     if (stages_.over != 0) refuse("the mesh has another axis before theirs: list it first");
-    local_ = device_graph(graph_, dims_);
+    local_ = device_graph(graph_, given_);  // whose partition takes a microbatch's dims by itself
     local_.stores = updates_;
     places_ = place_stages(local_.graph, stages_.loop, stages_of(local_.graph, dims_));
     cut_ = cut_stages(local_, places_);
@@ -84,10 +84,13 @@ class StagePlanner {
         if (!is_floating(local_.graph.type(NodeId{whole}).dtype))
           refuse(fmt::format("the update reads `{}` of each microbatch, which is not of floating point", name_of(NodeId{whole})));
       if (r == kMicrobatchRound)
-        for (const auto& [whole, sum] : p.sums) stage.sums.push_back(value_of(s, r, sum));
+        for (const auto& [whole, sum] : p.sums) {
+          stage.sums.push_back(value_of(s, r, sum));
+          if (!keeps_largest(p.local.graph[sum])) stage.means.push_back(stage.sums.back());
+        }
       EINC_CHECK(std::ranges::count(round.plan.steps, DeviceAct::agree, &DeviceStep::act) <= 1, "a stage stores before all agree");
     }
-    std::ranges::sort(stage.sums);
+    std::ranges::sort(stage.sums), std::ranges::sort(stage.means);
     const MeshPlan& each = stage.rounds[kMicrobatchRound].plan;
     const auto comes_back = [&](const DeviceStep& step) {
       const MeshCollective* c = step.act == DeviceAct::wait ? &each.collectives[step.index] : nullptr;
@@ -209,6 +212,7 @@ class StagePlanner {
 
   const Graph& graph_;
   const ProgramInfo& info_;
+  const Bindings& given_;  // of a whole batch
   const PipelineStages& stages_;
   Bindings dims_;  // of a microbatch
   DeviceUpdates updates_ = DeviceUpdates::apart;

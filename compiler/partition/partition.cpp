@@ -48,7 +48,8 @@ class Partitioner {
     repeated_.emplace(in_, factors_);
     std::vector<Layout> read;
     for (uint32_t i = 0; i < in_.size(); ++i) read.push_back(may_be_asked(i) ? declared_[i].read : Layout(in_.nodes[i].type.rank()));
-    WaitingSums waiting = delayed_sums(in_, read, factors_, wants_, values_, stages());
+    stages_ = find_stages();
+    WaitingSums waiting = delayed_sums(in_, read, factors_, wants_, values_, stages_);
     waits_ = std::move(waiting.sums);
     for (const auto& [node, m] : hints_.waiting)
       if (!waits_[node.index].contains(m)) waits_[node.index].push_back(m);
@@ -76,7 +77,7 @@ class Partitioner {
 
  private:
   // By node, of a pipeline whose stages are known.
-  std::vector<int> stages() const {
+  std::vector<int> find_stages() const {
     const PipelineStages& stages = in_.mesh.stages;
     if (!stages.any()) return {};
     if (!values_.known(in_.mesh.axes[static_cast<size_t>(stages.over)].size) || !values_.known(in_.dims.size(stages.loop))) return {};
@@ -256,10 +257,9 @@ class Partitioner {
     }
   }
 
-  // Numbers that only those read, as the largest elements that scale fp8 values of the next step. In a pipeline they belong to stages, of
-  // which none may wait for another's.
+  // Numbers that only those read, as the largest elements that scale fp8 values of the next step.
   void find_late_numbers() {
-    late_.assign(in_.size(), !in_.mesh.stages.any());
+    late_.assign(in_.size(), !in_.mesh.stages.any() || !stages_.empty());
     for (uint32_t i = 0; i < in_.size(); ++i) {
       const Node& node = in_.nodes[i];
       if (node.type.rank() > 0 || node.op != Op::reduce || node.origin.phase == Phase::optimizer) late_[i] = false;
@@ -276,13 +276,17 @@ class Partitioner {
     return late_[i] && !made.layout.partial.empty() && std::ranges::none_of(made.layout.partial, is_sum);
   }
 
-  // Numbers of all that lie as this one, in one move between devices for so many: alone each would take as long as all.
-  void combine_open(const Layout& layout, DType dtype) {
+  // Numbers of all that lie as this one, in one move between devices for so many: alone each would take as long as all. Stages of a
+  // pipeline do not wait for each other's. The move is the update's: there it is made once a step, not with each microbatch.
+  void combine_open(uint32_t wanted) {
     // Each is a buffer of the kernel that puts them side by side, and a GPU's kernel takes 4 KiB of arguments.
     constexpr size_t kTogether = 64;
+    const Layout layout = versions_[wanted][0].part.layout;
+    const DType dtype = in_.nodes[wanted].type.dtype;
     std::vector<uint32_t> alike;
     std::erase_if(open_, [&](uint32_t i) {
-      const bool is_alike = versions_[i][0].part.layout == layout && in_.nodes[i].type.dtype == dtype;
+      const bool is_alike =
+          versions_[i][0].part.layout == layout && in_.nodes[i].type.dtype == dtype && (stages_.empty() || stages_[i] == stages_[wanted]);
       if (is_alike) alike.push_back(i);
       return is_alike;
     });
@@ -290,6 +294,7 @@ class Partitioner {
       const std::span some = std::span(alike).subspan(begin, std::min(kTogether, alike.size() - begin));
       builder_.build().origin = in_.nodes[some.back()].origin;
       builder_.build().origin.label = Name("numbers of the next step");
+      if (in_.mesh.stages.any()) builder_.build().origin.phase = Phase::optimizer;
       std::vector<MeshValue> numbers;
       for (const uint32_t i : some) numbers.push_back(versions_[i][0].part);
       const Type full{dtype, {{Name("number"), Poly(static_cast<int64_t>(some.size()))}}};
@@ -312,7 +317,7 @@ class Partitioner {
   MeshValue laid_out(NodeId id, const Layout& target, int phase) {
     std::vector<Version>& versions = versions_[id.index];
     const bool may_be_open = late_[id.index] && target.whole();  // asked of every operand: few are
-    if (may_be_open && std::ranges::find(open_, id.index) != open_.end()) combine_open(versions[0].part.layout, in_.type(id).dtype);
+    if (may_be_open && std::ranges::find(open_, id.index) != open_.end()) combine_open(id.index);
     const bool by_phase = spread_[id.index] == Assembly::each_phase;
     // A stage's update takes its parts of params itself: taken with each microbatch, they would be summed as terms are.
     const bool for_update = is_declared(id.index) && in_.mesh.stages.any() && static_cast<Phase>(phase) == Phase::optimizer;
@@ -408,6 +413,7 @@ class Partitioner {
   std::vector<std::vector<Version>> versions_;  // by node; the first is what the node is
   std::vector<Assembly> spread_;                // by node: params, and what they are narrowed to
   std::unordered_map<uint32_t, Layout> read_;   // of those that are spread
+  std::vector<int> stages_;                     // by node; none: not known
   std::vector<bool> behind_, late_;             // by node
   std::vector<uint32_t> open_;                  // of those that are made: not yet combined
   std::optional<RepeatedAxes> repeated_;

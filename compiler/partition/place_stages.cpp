@@ -53,6 +53,7 @@ class Placer {
     for (uint32_t i = 0; i < graph_.size(); ++i)
       if (!is_of_optimizer(i)) out_.of[i] = by_operands(i);
     for (uint32_t i = graph_.size(); i-- > 0;) stand_with_readers(i, false);
+    for (uint32_t i = 0; i < graph_.size(); ++i) stand_with_operands(i);
     for (uint32_t i = 0; i < graph_.size(); ++i) stand_with_wider(i);
     for (uint32_t i = 0; i < graph_.size(); ++i)
       if (is_of_optimizer(i)) out_.of[i] = of_update(i);
@@ -64,6 +65,7 @@ class Placer {
       if (is_scan_result(i)) place = out_.of[graph_.nodes[i].operands[0].index];
       if (place == kNowhere) place = 0;  // a result that nothing else has to do with
     }
+    keep_numbers_with_readers();
     out_.of_weights = of_weights_alone(graph_), out_.of_data = data_;
     find_for_update();
     find_rounds();
@@ -147,6 +149,13 @@ class Placer {
     }
   }
 
+  // What only the update reads of a weight, as its largest element: else the weight would be sent to the first stage for it.
+  void stand_with_operands(uint32_t i) {
+    if (out_.of[i] != kNowhere || is_scan_result(i) || is_of_optimizer(i)) return;
+    for (const NodeId x : graph_.nodes[i].operands)
+      out_.of[i] = std::max(out_.of[i], out_.of[x.index] == kEveryStage ? kNowhere : out_.of[x.index]);
+  }
+
   // A weight for another stage is made narrow where it lies: once a step, and fewer bytes are sent.
   void stand_with_wider(uint32_t i) {
     const Node& node = graph_.nodes[i];
@@ -155,10 +164,32 @@ class Placer {
     if (out_.of[wider.index] >= 0 && bytes_of(node.type.dtype) < bytes_of(graph_.type(wider).dtype)) out_.of[i] = out_.of[wider.index];
   }
 
-  void find_for_update() {
+  // A state of a single number, as the largest element that scales an fp8 value, stands with the only stage that reads it: its new value
+  // need not be sent to all.
+  void keep_numbers_with_readers() {
+    constexpr int kSeveral = -3;
+    std::vector<int> reader(graph_.size(), kNowhere);  // by node: the stage that reads it, or what is made of it wherever it is read
+    const auto read_in = [&](uint32_t i, int stage) {
+      if (stage != kNowhere) reader[i] = reader[i] == kNowhere || reader[i] == stage ? stage : kSeveral;
+    };
+    const std::vector<bool> is_result = results();
+    for (const Update& update : graph_.updates) read_in(update.value.index, kSeveral);  // made here, it is stored everywhere
+    for (uint32_t i = graph_.size(); i-- > 0;) {
+      for (const uint32_t user : users_[i]) read_in(i, out_.of[user] == kEveryStage ? reader[user] : out_.of[user]);
+      if (is_result[i] && out_.of[i] == kEveryStage) read_in(i, 0);
+      if (graph_.nodes[i].op == Op::state && out_.of[i] == kEveryStage && reader[i] >= 0) out_.of[i] = reader[i];
+    }
+  }
+
+  std::vector<bool> results() const {
     std::vector<bool> is_result(graph_.size(), false);
     for (const Output& output : graph_.outputs) is_result[output.node.index] = true;
     if (graph_.loss.valid()) is_result[graph_.loss.index] = true;
+    return is_result;
+  }
+
+  void find_for_update() {
+    const std::vector<bool> is_result = results();
     out_.for_update.assign(graph_.size(), false);
     for (uint32_t i = graph_.size(); i-- > 0;) {
       const auto only_updates = [&](uint32_t user) {
@@ -224,8 +255,7 @@ class Placer {
   // All stages store in the last round, behind one agreement. And what the update makes early, such as moments that have decayed, would lie
   // in memory from round to round.
   void wait_for_readers() {
-    std::vector<bool> is_result(graph_.size(), false);
-    for (const Output& output : graph_.outputs) is_result[output.node.index] = true;
+    const std::vector<bool> is_result = results();
     constexpr int kNever = std::numeric_limits<int>::max();
     std::vector<int> stored(graph_.size(), kNever);  // by node: the last round in which it may be made for an update
     for (const Update& update : graph_.updates) {

@@ -11,6 +11,14 @@
 namespace einc {
 namespace {
 
+// As scales of fp8 follow from: of microbatches it is the largest of all, not their mean.
+bool is_largest_magnitude(const Graph& graph, NodeId id) {
+  const Node& node = graph[id];
+  const bool keeps_it = kind_of(node.op) == OpKind::view || (node.op == Op::reduce && node.as<ReduceAttr>().fn == ReduceFn::max);
+  if (keeps_it) return is_largest_magnitude(graph, node.operands[0]);
+  return node.op == Op::map && node.as<MapAttr>().fn == MapFn::abs;
+}
+
 bool are_alike(const Type& a, const Type& b) { return std::ranges::equal(a.axes, b.axes, {}, &Axis::size, &Axis::size); }
 
 class StageMeetings {
@@ -107,16 +115,18 @@ class StageMeetings {
         g.outputs.erase(output);
       }
       // What is no number of floating point has no mean: it is planned for reports, and refused where it would run (api/mesh_stages).
-      p.sums.emplace(i, is_floating(g.type(at).dtype) && !is_collective(g[at].op) ? added_by_kernel(p, at) : added_when_over(p, at));
+      const bool is_largest = is_largest_magnitude(whole_.graph, value),
+                 by_kernel = is_floating(g.type(at).dtype) && !is_collective(g[at].op);
+      p.sums.emplace(i, by_kernel ? taken_by_kernel(p, is_largest ? MapFn::maximum : MapFn::add, at) : added_when_over(p, at));
     }
   }
 
-  NodeId added_by_kernel(StageProgram& p, NodeId term) {
+  NodeId taken_by_kernel(StageProgram& p, MapFn fn, NodeId term) {
     Graph& g = p.local.graph;
     Builder build(g);
     build.origin = g[term].origin;
     const NodeId so_far = build.state(StateAttr{Name(fmt::format("stage sum {}", term.index)), Init{}, StateRole::sum}, g.type(term));
-    const NodeId sum = build.map(MapFn::add, {so_far, term});
+    const NodeId sum = build.map(fn, {so_far, term});
     const Layout layout(g.type(sum).rank());
     p.local.declared.push_back({so_far, layout});
     p.local.updates.push_back({sum, layout});

@@ -4,7 +4,8 @@
 //   op that devices meet in: so that no kernel holds both what leads to it and what follows from it. What stands before it is a forward,
 //   what waits for it a backward. Its first operand is what went up for it, the others what else goes up and has to be made before.
 // - A sum over microbatches lasts from the first to the update. It is a state that each microbatch adds its term to: in the kernel that
-//   makes the term, which need not be in memory then. A term that a collective makes is added when that is over: a shift by 0.
+//   makes the term, which need not be in memory then. A term that a collective makes is added when that is over: a shift by 0. Of largest
+//   magnitudes the largest is taken instead.
 #pragma once
 #include <optional>
 
@@ -19,6 +20,9 @@ inline bool is_microbatch_sum(const Node& node) {
   const auto* shift = std::get_if<ShiftAttr>(&node.attr);
   return node.op == Op::shift && shift->mesh >= 0 && shift->by == kSumOfMicrobatches;
 }
+
+// Of a node that takes a term of each microbatch.
+inline bool keeps_largest(const Node& node) { return node.op == Op::map && node.as<MapAttr>().fn == MapFn::maximum; }
 
 inline bool is_round_trip(const Node& node, const Mesh& mesh) {
   const auto* shift = std::get_if<ShiftAttr>(&node.attr);

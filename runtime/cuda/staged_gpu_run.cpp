@@ -121,7 +121,7 @@ void StagedGpu::begin_microbatches() {
 
 void StagedGpu::end_microbatches() {
   for (Stage& s : stages_)
-    for (const uint32_t sum : s.plan.sums)
+    for (const uint32_t sum : s.plan.means)
       for (int64_t d = 0; d < s.engine.held(); ++d) {
         const DeviceTensor& of = tensor({s.number, kRoundOfMicrobatches, sum});
         const cuda::Kernel kernel = helper(code_.part.helpers, code_.helper_kernels, scale_function(of.dtype));

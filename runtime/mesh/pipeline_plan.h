@@ -43,8 +43,9 @@ inline constexpr int kRoundOfMicrobatches = 1;
 struct PipelineStage {
   std::vector<StageRound> rounds;
   std::vector<MicrobatchInput> inputs;
-  // Of the microbatches' round: sums that its launches, or waits for its collectives, add a term to in each.
-  std::vector<uint32_t> sums;
+  // Of the microbatches' round: sums that its launches, or waits for its collectives, add a term to in each; and those of them that become
+  // means at the end. Of the others the largest term is kept.
+  std::vector<uint32_t> sums, means;
   size_t backward = 0;  // of the steps for a microbatch: where it begins
   int64_t kept = 0;     // of what its launches work in, from the beginning: what a backward may read of its forward
 };

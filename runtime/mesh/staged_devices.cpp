@@ -216,7 +216,7 @@ void StagedDevices::begin_microbatches() {
 
 void StagedDevices::end_microbatches() {
   for (Stage& s : stages_)
-    for (const uint32_t sum : s.plan.sums)
+    for (const uint32_t sum : s.plan.means)
       for (int64_t d = 0; d < s.engine.held(); ++d) {
         const DeviceTensor& of = tensor({s.number, kRoundOfMicrobatches, sum});
         scale_all(*machine_->pool, of.dtype, of.bytes / bytes_of(of.dtype), 1.0 / static_cast<double>(pipeline_.microbatches),

@@ -199,7 +199,7 @@ TEST_CASE("mesh on a GPU: stages give what the program gives whole, send what th
       if (!draws) CHECK_MESSAGE(distance(found.params.at(name), param) <= example.tolerance, name.str());
     found.params.clear();
     if (!draws) CHECK(result_difference(found, wanted, example.tolerance) == "");
-    const auto made = partition(graph, microbatch_dims(graph, dims));
+    const auto made = partition(graph, dims);
     const auto staged = staged_device(std::get<Partitioned>(made), dims);
     int64_t foretold = 0, sent = 0;
     for (const StageSend& send : staged->cut.sends)

@@ -87,7 +87,7 @@ TEST_CASE("mesh stages: processes make the same bits, and send what the report s
     const auto program = compile_for_mesh(graph, dims, RunMode::training);
     const ProgramData data = data_for(graph, dims);
     const MeshRun alone = one_run(*program, data);
-    const auto made = partition(graph, microbatch_dims(graph, dims));
+    const auto made = partition(graph, dims);
     const auto staged = staged_device(std::get<Partitioned>(made), dims);
     REQUIRE(staged);
     const int64_t devices = program->mesh().devices() / staged->stages();

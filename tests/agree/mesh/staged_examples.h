@@ -20,6 +20,7 @@ inline const MeshExample kStaged[] = {
     {"gpt2.ein", kStagedGpt, "stage=2", "layers=stage(microbatches=1)"},
     {"gpt2.ein", kStagedGpt, "stage=1", "layers=stage(microbatches=2)"},
     {"gpt2.ein", kStagedGpt, "stage=2,data=2", "layers=stage(microbatches=4); batch=data"},
+    {"gpt2.ein", kStagedGpt, "stage=2,data=4", "layers=stage(microbatches=2); batch=data"},
     {"gpt2.ein", kStagedGpt, "stage=2,data=2", "layers=stage(microbatches=2); batch=data; states=data"},
     {"gpt2.ein", kStagedGpt, "stage=3,data=2", "layers=stage(microbatches=2); batch=data; gradients=data"},
     {"gpt2.ein", kStagedGpt, "stage=2,data=2", "layers=stage(microbatches=2); batch=data; params=data"},
@@ -49,7 +50,7 @@ inline std::vector<std::pair<const char*, PipelineFault>> pipeline_faults() {
                for (MicrobatchInput& input : s.inputs) input.of_all = input.shape;
            }},
           {"one microbatch is left out", [](PipelinePlan& p) { p.microbatches -= 1; }},
-          {"a sum is taken for the mean", [](PipelinePlan& p) { p.stages[1].sums.clear(); }}};
+          {"a sum is taken for the mean", [](PipelinePlan& p) { p.stages[1].means.clear(); }}};
 }
 
 }  // namespace einc
