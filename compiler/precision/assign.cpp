@@ -411,13 +411,25 @@ class Assigner {
     return emit(std::move(node), decision.dtype, decision.reason, pull_of(decision.dtype));
   }
 
-  // Rows of a parameter become activations.
+  // Whether a mesh leaves a device parts of the param.
+  bool in_parts(NodeId param) const {
+    const Mesh& mesh = in_.mesh;
+    const Name path = out_[param].as<ParamAttr>().path;
+    const auto splits = [&](const ShardRequest& request) { return request.declared == Op::param && request.path == path; };
+    return !mesh.states.empty() || !mesh.gradients.empty() || !mesh.params.empty() || std::ranges::any_of(mesh.requests, splits);
+  }
+
+  // Rows of a parameter become activations. A table in parts is narrowed first, to the same rows: what is put together of it, or of the
+  // rows that each device has, is in fewer bits, and the head of a tied one reads the same copy.
   NodeId gathered(Node node, Policy policy) {
-    const NodeId table = node.operands[0];
-    const DType dtype = type(table).dtype, low = activation_dtype(policy);
+    NodeId& table = node.operands[0];
+    const DType low = activation_dtype(policy);
     const bool activation = out_[table].op == Op::param && node.type.dtype == DType::real && low != DType::f32;
     const Phase phase = node.origin.phase;
-    const NodeId rows = emit(std::move(node), dtype, "its table's", pull(table));
+    if (activation && in_parts(table)) table = converted(table, low, phase);
+    const DType dtype = type(table).dtype;
+    const Pull pulled = pull(table);
+    const NodeId rows = emit(std::move(node), dtype, "its table's", pulled);
     return activation ? converted(rows, low, phase) : rows;
   }
 

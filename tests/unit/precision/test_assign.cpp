@@ -144,6 +144,26 @@ TEST_CASE("a sum of products is f32 in a chain, but over a mesh, where devices m
   }
 }
 
+TEST_CASE("rows of a table are those of its narrow copy where a mesh leaves parts of it") {
+  enum class Split { no, states, rows };
+  for (const Split split : {Split::no, Split::states, Split::rows}) {
+    Graph g;
+    g.mesh.axes.push_back({"data", Poly(2)});
+    if (split == Split::states) g.mesh.states.push_back(0);
+    if (split == Split::rows) g.mesh.requests.push_back({Op::param, "w", 0, {0}});
+    Builder b(g);
+    const NodeId w = b.param({"w", {}, false}, matrix()), ids = b.input("ids", {DType::i32, {{"k", Poly(3)}}});
+    const NodeId rows = b.gather(w, ids, GatherAttr{0, {kNoAxis, 1}, {0}}, {{"k", Poly(3)}, {"m", n}});
+    g.outputs.push_back({"rows", rows});
+    g.outputs.push_back({"product", matmul(b, w, w)});
+    const Graph r = assigned(g, Policy::bf16);
+    CHECK(output_dtype(r) == DType::bf16);
+    const Node& gather = *all(r, Op::gather).at(0);
+    CHECK(r[gather.operands[0]].op == (split == Split::no ? Op::param : Op::cast));
+    CHECK(all(r, Op::cast).size() == (split == Split::no ? 2 : 1));  // the product's copy, and of the rows or of none
+  }
+}
+
 TEST_CASE("a program that does not train stores what all readers take in fewer bits in those") {
   Graph g;
   Builder b(g);
