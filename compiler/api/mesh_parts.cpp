@@ -82,7 +82,7 @@ class PlanMaker {
     plan_.in_place = local_.stores == DeviceUpdates::in_place;
     roots();
     if (debug_level() >= 1) {
-      const std::string problem = verify_mesh_plan(plan_);
+      const std::string problem = verify_mesh_plan(plan_, local_.graph.mesh.stages.over);
       EINC_CHECK(problem.empty(), "the plan of a mesh's device loses a value: {}", problem);
     }
     PlannedMesh planned{std::move(plan_), {}, compiled.plan.kept};

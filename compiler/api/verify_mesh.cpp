@@ -6,8 +6,10 @@
 
 #include <algorithm>
 #include <unordered_map>
+#include <utility>
 
 #include "compiler/lower/memory_owners.h"
+#include "compiler/partition/stage_meetings.h"
 #include "runtime/executor/checked_numbers.h"
 
 namespace einc {
@@ -15,8 +17,9 @@ namespace {
 
 class MeshVerifier {
  public:
-  explicit MeshVerifier(const MeshPlan& plan)
+  MeshVerifier(const MeshPlan& plan, int stages)
       : plan_(plan),
+        stages_(stages),
         looks_(plan.in_place ? checked_numbers(plan.code.compute.program) : std::vector<CheckedNumber>()),
         in_flight_(plan.values.size(), false),
         there_(plan.values.size(), false),
@@ -48,6 +51,9 @@ class MeshVerifier {
   void fail(std::string problem) {
     if (problem_.empty()) problem_ = std::move(problem);
   }
+
+  // From another stage, between the forward and the backward: all at once, before the first of them is waited for.
+  bool comes_back(const MeshCollective& c) const { return c.kind == CollectiveKind::shift && c.mesh_axis == stages_ && c.by == kRoundTrip; }
 
   std::string name(uint32_t c) const { return fmt::format("{} {}", to_string(plan_.collectives[c].kind), c); }
 
@@ -123,7 +129,7 @@ class MeshVerifier {
     const MeshCollective& collective = plan_.collectives[c];
     if (makers_[collective.from] > computed_) fail(fmt::format("{} starts before value {} is made", name(c), collective.from));
     find_bytes(collective.from, name(c));
-    take(collective.to);
+    if (!comes_back(collective)) take(collective.to);
     in_flight_[collective.to] = true;
     replaced_[collective.to] = computed_;
   }
@@ -132,6 +138,9 @@ class MeshVerifier {
     if (c >= started_) fail(fmt::format("{} is waited for before it starts", name(c)));
     const MeshCollective& collective = plan_.collectives[c];
     find_bytes(collective.from, name(c));
+    if (comes_back(collective) && !std::exchange(all_came_back_, true))
+      for (const MeshCollective& other : plan_.collectives)
+        if (comes_back(other)) take(other.to);
     find_bytes(collective.to, name(c));
     in_flight_[collective.to] = false;
   }
@@ -147,6 +156,8 @@ class MeshVerifier {
   }
 
   const MeshPlan& plan_;
+  const int stages_;
+  bool all_came_back_ = false;
   const std::vector<CheckedNumber> looks_;
   MemoryOwners memory_;
   std::unordered_map<uint32_t, BoundValue> bound_;  // by buffer
@@ -162,6 +173,6 @@ class MeshVerifier {
 
 }  // namespace
 
-std::string verify_mesh_plan(const MeshPlan& plan) { return MeshVerifier(plan).run(); }
+std::string verify_mesh_plan(const MeshPlan& plan, int stages) { return MeshVerifier(plan, stages).run(); }
 
 }  // namespace einc

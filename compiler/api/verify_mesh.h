@@ -6,10 +6,11 @@
 #include <string>
 
 #include "runtime/mesh/mesh_plan.h"
+#include "runtime/mesh/mesh_shape.h"
 
 namespace einc {
 
-// "" or the first thing that is wrong.
-std::string verify_mesh_plan(const MeshPlan& plan);
+// "" or the first thing that is wrong. `stages`: the mesh axis of a pipeline whose stage this is a plan of.
+std::string verify_mesh_plan(const MeshPlan& plan, int stages = kNoMeshAxis);
 
 }  // namespace einc

@@ -190,10 +190,12 @@ class BufferPlanner {
                                      static_cast<uint16_t>(written - buffers.begin()));
   }
 
-  // In training, read by a later phase or at the end: lies below.
+  // In training, read by a later phase or at the end: lies below. Of a device's graph that is so for a stage of a pipeline alone, which has
+  // what lies below once for each microbatch on its way.
   bool is_kept(uint32_t i) const {
-    if (mode_ == RunMode::inference || graph_.graph.mesh.of_device) return false;
-    return last_[i] == end_ || phases_[last_[i]] > phases_[first_[i]];
+    const Mesh& mesh = graph_.graph.mesh;
+    if (mesh.of_device ? !mesh.stages.any() : mode_ == RunMode::inference) return false;
+    return last_[i] == end_ || phases_[last_[i]] > (mesh.of_device ? begins_ : phases_)[first_[i]];
   }
 
   bool is_number(uint32_t i) const { return list_.numbers_apart && graph_.count_in_memory(NodeId{i}) == 1; }

@@ -30,7 +30,10 @@ class Scheduler {
  public:
   Scheduler(const Graph& graph, const DeviceProgram& program, const PlannedDevice& planned)
       : graph_(graph), program_(program), planned_(planned), moved_(program.collectives.size()), end_(planned.launches) {
-    for (uint32_t c = 0; c < moved_.size(); ++c) number_.emplace(node(c).index, c);
+    for (uint32_t c = 0; c < moved_.size(); ++c) {
+      number_.emplace(node(c).index, c);
+      if (graph_[node(c)].op == Op::all_gather) largest_gather_ = std::max(largest_gather_, planned_.bytes[c]);
+    }
   }
 
   DeviceSchedule run() {
@@ -79,7 +82,8 @@ class Scheduler {
 
   bool sums_microbatches(uint32_t c) const { return is_microbatch_sum(graph_[node(c)]); }
 
-  bool is_small(uint32_t c) const { return planned_.bytes[c] <= kFewBytes; }
+  // As norms and biases are beside weights, which have a turn each.
+  bool is_small(uint32_t c) const { return planned_.bytes[c] <= std::min(kFewBytes, largest_gather_ / 16); }
 
   // Whether a few more bytes can go with those of another gather: alone they would take as long as many. Of both the parts lie one behind
   // another in the whole, so that nothing has to be packed.
@@ -237,6 +241,7 @@ class Scheduler {
   std::vector<Moved> moved_;                       // by DeviceProgram::collectives
   std::unordered_map<uint32_t, uint32_t> number_;  // of those, by node
   const uint32_t end_;                             // the place behind all
+  int64_t largest_gather_ = 0;                     // bytes
 };
 
 }  // namespace

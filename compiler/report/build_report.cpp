@@ -122,7 +122,11 @@ class ReportBuilder {
     const std::optional<DeviceTimeline>& line = step.line;
     if (!line) return;
     mesh.compute_s = line->compute_s, mesh.exposed_s = line->end_s - line->compute_s;
-    for (size_t i = 0; i < line->exposed_s.size(); ++i) add_scheduled(mesh, mesh.row_of[i], line->exposed_s[i], line->saved_s[i]);
+    for (CommunicationRow& row : mesh.rows) row.exposed_s = 0;
+    for (size_t i = 0; i < line->exposed_s.size(); ++i) {
+      CommunicationRow& row = mesh.rows[mesh.row_of[i]];
+      *row.exposed_s += line->exposed_s[i], row.saved_s += line->saved_s[i];
+    }
     fill_mesh_mfu();
   }
 

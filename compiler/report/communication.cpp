@@ -272,13 +272,6 @@ MeshReport mesh_report(const Graph& graph, const Partitioned& partitioned, const
   return MeshReporter(graph, partitioned, local, given, device, staged).run();
 }
 
-void add_scheduled(MeshReport& report, size_t row, double exposed_s, double saved_s) {
-  CommunicationRow& r = report.rows[row];
-  r.exposed_s = r.exposed_s.value_or(0) + exposed_s;
-  *r.time_s -= saved_s;
-  *report.time_s -= saved_s;
-}
-
 std::string explain_sharding(const Graph& graph, const Partitioned& partitioned, const MeshReport& report, int width) {
   Document w;
   std::string mesh;

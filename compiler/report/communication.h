@@ -24,7 +24,8 @@ struct CommunicationRow {
   int64_t count = 0;
   Amount bytes;                             // that one device sends, of all of them
   std::string link;                         // that their slowest bytes cross; empty: the device row has none so wide
-  std::optional<double> time_s, exposed_s;  // the latter of it while no launch goes on
+  std::optional<double> time_s, exposed_s;  // each alone, one after the other; the latter of it while no launch goes on
+  double saved_s = 0;                       // of it, by those that go in one move with others
   SourceLocation source;
   std::string what;  // the value that moves: "h.*.mlp up"
   std::string why;
@@ -68,7 +69,7 @@ struct MeshReport {
   Amount devices;
   std::vector<CommunicationRow> rows;            // in the order of the graph
   Amount bytes;                                  // of all rows
-  std::optional<double> time_s;                  // one after the other as they are moved
+  std::optional<double> time_s;                  // one after the other, nothing else meanwhile
   std::vector<size_t> row_of;                    // by collectives_of; kNoMovement: of another stage
   std::vector<CollectiveTime> collective_times;  // by collectives_of; empty where one has no time
   std::vector<double> send_s;                    // likewise, by StagePrograms::sends
@@ -84,10 +85,6 @@ struct MeshReport {
     return exposed_s && compute_s ? std::optional(*exposed_s + *compute_s + idle_s.value_or(0)) : std::nullopt;
   }
 };
-
-// Of a row's collective as it is scheduled, with a planned line (device_timeline): what of it is exposed, and what it saves beside its time
-// alone.
-void add_scheduled(MeshReport& report, size_t row, double exposed_s, double saved_s);
 
 // `partitioned` is that of `graph`, `local` that of a device; a device's links give times. `staged`: of a mesh with stages whose dims have
 // values; then numbers are those of a device of the stage shown.

@@ -55,9 +55,14 @@ class MeshText {
       if (std::ranges::find(kinds, std::pair(row.kind, row.axis)) == kinds.end()) kinds.emplace_back(row.kind, row.axis);
     for (const auto& [kind, axis] : kinds) communication_line(kind, axis, table);
     const std::string time = mesh_.time_s ? human_seconds(*mesh_.time_s) : "";
-    table.add({"all", "", "", digits(mesh_.bytes), bytes_text(mesh_.bytes), time, hidden_text(mesh_.time_s, mesh_.exposed_s), "", ""});
+    double saved = 0;
+    for (const CommunicationRow& row : mesh_.rows) saved += row.saved_s;
+    table.add(
+        {"all", "", "", digits(mesh_.bytes), bytes_text(mesh_.bytes), time, hidden_text(mesh_.time_s, mesh_.exposed_s, saved), "", ""});
     out_.table(table, true);
     if (mesh_.exposed_s && *mesh_.time_s > 0) out_.line("  hidden: while launches go on that wait for nothing of it");
+    if (saved > 0)
+      out_.line(fmt::format("  time: of each alone; {} less, as a few bytes go with others in one move", human_seconds(saved)));
   }
 
   void each_device() {
@@ -88,14 +93,15 @@ class MeshText {
     if (!step.recomputed.empty()) out_.line(made_again(step.recomputed));
   }
 
-  static std::string hidden_text(std::optional<double> time, std::optional<double> exposed) {
-    return time && exposed ? human_seconds(std::max(0.0, *time - *exposed)) : "";
+  static std::string hidden_text(std::optional<double> time, std::optional<double> exposed, double saved) {
+    return time && exposed ? human_seconds(std::max(0.0, *time - *exposed - saved)) : "";
   }
 
   void communication_line(CollectiveKind kind, Name axis, Table& table) {
     Amount bytes{Poly(0), Rational(0), false, true};
     int64_t count = 0;
     std::optional<double> time = 0, exposed = 0;
+    double saved = 0;
     std::string link;
     for (const CommunicationRow& row : mesh_.rows) {
       if (row.kind != kind || row.axis != axis) continue;
@@ -105,10 +111,10 @@ class MeshText {
       count += row.count;
       time = time && row.time_s ? std::optional(*time + *row.time_s) : std::nullopt;
       exposed = exposed && row.exposed_s ? std::optional(*exposed + *row.exposed_s) : std::nullopt;
-      link = row.link;
+      saved += row.saved_s, link = row.link;
     }
     table.add({std::string(to_string(kind)), axis.str(), std::to_string(count), digits(bytes), bytes_text(bytes),
-               time ? human_seconds(*time) : "", hidden_text(time, exposed), link, ring_formula(axis, bytes)});
+               time ? human_seconds(*time) : "", hidden_text(time, exposed, saved), link, ring_formula(axis, bytes)});
   }
 
   // A ring's share stands before what is moved: (data-1)/data*(...).

@@ -245,12 +245,14 @@ class ValuePlacer {
   }
 
   void live_while_moved() {
+    const int64_t backward = backward_step(local_, schedule_);
     for (int64_t t = 0; t < end(); ++t) {
       const DeviceStep& step = schedule_.steps[static_cast<size_t>(t)];
       if (!is_collectives(step)) continue;
       const NodeId id = schedule_.collectives[step.index];
       need(out_.of_node.at(local_.graph[id].operands[0].index), t);
-      need(out_.of_node.at(id.index), t);
+      // What comes back to a stage comes between a forward and its backward, when nothing else works there.
+      need(out_.of_node.at(id.index), is_round_trip(local_.graph[id], local_.graph.mesh) ? std::max(t, backward) : t);
     }
   }
 

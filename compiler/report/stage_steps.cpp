@@ -253,7 +253,9 @@ class Stages {
         const size_t number = programs[r].numbers[c];
         const auto often = static_cast<double>(staged_.times_carried_out(staged_.whole.collectives[number]));
         const DeviceTimeline& of_round = *shown.rounds[r].line;
-        add_scheduled(report_, report_.row_of[number], of_round.exposed_s[c] * often, of_round.saved_s[c] * often);
+        CommunicationRow& row = report_.rows[report_.row_of[number]];
+        row.exposed_s = row.exposed_s.value_or(0) + of_round.exposed_s[c] * often;
+        row.saved_s += of_round.saved_s[c] * often;
       }
   }
 

@@ -322,33 +322,30 @@ Register ValueEmitter::as_number(const Place& p, DType dtype) {
 
 // Whether all guards hold, per lane when they differ; null without guards.
 Register ValueEmitter::guard(const Scalar& v) {
-  Register all = nullptr;
+  Register all = nullptr, wide = nullptr;  // of those that are one condition, and of the others
   for (const Range& g : v.guards) {
     const Place p = place_of(g.index);
     Register x = is_wide(p) ? wide_index(p) : p.scalar;
     Register inside = b_.CreateICmpULT(b_.CreateSub(x, integer(x->getType(), g.lower)), integer(x->getType(), g.upper - g.lower));
-    if (!all)
-      all = inside;
-    else {
-      const int lanes = std::max(lanes_of(all->getType()), lanes_of(inside->getType()));
-      all = b_.CreateAnd(splat(b_, all, lanes), splat(b_, inside, lanes));
-    }
+    Register& known = is_wide(p) ? wide : all;
+    known = known ? b_.CreateAnd(known, inside) : inside;
   }
-  return all;
+  if (!all || !wide) return all ? all : wide;
+  return b_.CreateAnd(by_lane(all), wide);
+}
+
+// LLVM 19 loads a vector's last part whole where its mask is one condition in all lanes and a constant 0 (AVX2: the part's mask is taken
+// for undefined): what it has then are no zeros, and it may be past the end of the buffer. Comparisons by lane keep it apart.
+Register ValueEmitter::by_lane(Register condition) {
+  Register count = b_.CreateSelect(condition, b_.getInt32(static_cast<uint32_t>(lanes_)), b_.getInt32(0));
+  return b_.CreateICmpULT(lane_numbers(b_.getInt32Ty()), splat(b_, count, lanes_));
 }
 
 // The lanes that take part: the vector's own mask and a guard; null when all do.
 Register ValueEmitter::active(Register guard) {
   if (!guard) return mask_;
   if (!mask_) return splat(b_, guard, lanes_);
-  // LLVM 19 loads a vector's last part whole where its mask is one condition in all lanes and a constant 0 (AVX2: the part's mask is taken
-  // for undefined), so past the end of the buffer. Comparisons by lane keep it apart.
-  Register wide =
-      lanes_of(guard->getType()) == 1
-          ? b_.CreateICmpULT(lane_numbers(b_.getInt32Ty()),
-                             splat(b_, b_.CreateSelect(guard, b_.getInt32(static_cast<uint32_t>(lanes_)), b_.getInt32(0)), lanes_))
-          : guard;
-  return b_.CreateAnd(wide, mask_);
+  return b_.CreateAnd(lanes_of(guard->getType()) == 1 ? by_lane(guard) : guard, mask_);
 }
 
 Register ValueEmitter::element(uint16_t buffer, Register index) {

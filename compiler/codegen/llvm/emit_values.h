@@ -98,6 +98,7 @@ class ValueEmitter {
   Register as_number(const Place& p, DType dtype);
   Register guard(const Scalar& v);
   Register active(Register guard);
+  Register by_lane(Register condition);
   Register all_lanes();
   void fetch_ahead(Register address, int64_t bytes);
   Register read(uint16_t buffer, const Place& p, Register guard);

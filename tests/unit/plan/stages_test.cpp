@@ -132,7 +132,7 @@ TEST_CASE("stages in plans: params and gradients that are spread") {
       CHECK(off(scheduled->seconds.exposed, *report.exposed_s) < 0.02);
       CHECK(off(scheduled->seconds.total(), *report.step_time_s()) < 0.01);
       const StageReport& fullest = report.pipeline->stages[static_cast<size_t>(scheduled->fullest)];
-      CHECK(off(scheduled->held.total(), fullest.peak.value->to_double()) < 0.02);
+      CHECK(off(scheduled->held.total(), fullest.peak.value->to_double()) < (spread == Spread::params ? 0.03 : 0.02));
     }
 }
 
