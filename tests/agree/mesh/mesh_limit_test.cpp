@@ -168,6 +168,32 @@ TEST_CASE("mesh stages: under a limit of memory the same bits, the same is sent,
   }
 }
 
+// A stage has it once for each microbatch on its way: of a layer no more than what it reads and what its attention makes, with room for one
+// more in all. What comes back to a stage is there in the backward alone, in one place for all.
+TEST_CASE("mesh stages: what a backward has of its forward lies together") {
+  use_test_gpu();
+  const MeshExample example{"gpt2.ein",  "batch=8 seq=64 vocab=16 layers=6 heads=4 head=64", "stage=3", "layers=stage(microbatches=4)", 0,
+                            Policy::bf16};
+  const ProgramGraphs graphs = graphs_of(example, Roots::step);
+  EincTransport others{};
+  others.size = 3;
+  const auto program = on_gpu(graphs, within(least_bytes(graphs, on_gpu, &others)), &others);
+  const PipelinePlan& pipeline = *program->parts()[Part::training]->pipeline;
+  constexpr int64_t kActivation = 2 * 64 * 256 * 2;  // bytes of two examples
+  CHECK(pipeline.stages[0].kept >= 4 * kActivation);
+  CHECK(4 * pipeline.stages[0].kept < (4 * 5 + 1) * kActivation);
+  for (const size_t s : {size_t{0}, size_t{1}}) {
+    const MeshPlan& each = pipeline.stages[s].rounds[kRoundOfMicrobatches].plan;
+    int back = 0;
+    for (const MeshCollective& c : each.collectives) {
+      if (c.mesh_axis != pipeline.axis || c.kind != CollectiveKind::shift || is_microbatch_sum(c)) continue;
+      CHECK(!place_of(each, 0, c.to).of_microbatch);
+      ++back;
+    }
+    CHECK(back == 1);
+  }
+}
+
 // Of processes with one device each.
 TEST_CASE("mesh stages: the report of each stage is of the step that runs, under a limit too") {
   for (const bool gpu : {false, true}) {

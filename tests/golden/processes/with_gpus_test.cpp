@@ -64,6 +64,23 @@ TEST_CASE("processes with a GPU each: any number of them leaves the same checkpo
   }
 }
 
+TEST_CASE("processes with a GPU each: gathers that go in one move leave the same checkpoint") {
+  std::string model(kMeshModel);
+  const std::string rows = "x = wte[vocab = tokens]\n";
+  model.replace(model.find(rows), rows.size(),
+                "param scale: [embed] ~ ones\nparam shift: [embed] ~ zeros\nx = wte[vocab = tokens] * scale + shift\n");
+  NcclRuns runs(model);
+  const Ran report = run_einc({runs.folder().text("report.ein", model), "--device=h100-sxm", "--report"});
+  CHECK(report.output.find(" go with others in one move") != std::string::npos);
+  runs.MeshRuns::done(1, "one", {"--steps=4", "--target=cuda"});
+  for (const int processes : {2, 4}) {
+    CAPTURE(processes);
+    const std::string name = fmt::format("of{}", processes);
+    runs.done(processes, name, {"--steps=4"});
+    CHECK(runs.checkpoint(name, 4) == runs.checkpoint("one", 4));
+  }
+}
+
 TEST_CASE("processes with a GPU each: stages of a loop leave the same checkpoint on any number of them, and go on with another") {
   NcclRuns runs(kLayersModel);
   const std::vector<std::string> options{"--steps=8", "--val-fraction=0.2", "--eval-every=4"};
