@@ -58,8 +58,9 @@ class KernelEmitter : ValueEmitter {
         axis_[axis] = whole;
         Register left = b_.CreateTrunc(b_.CreateSub(end, whole), b_.getInt32Ty());
         mask_ = b_.CreateICmpULT(lane_numbers(b_.getInt32Ty()), splat(b_, left, lanes_));
+        taking_part_ = left;
         body();
-        mask_ = nullptr;
+        mask_ = taking_part_ = nullptr;
       });
     lane_axis_.reset();
     lanes_ = 1;

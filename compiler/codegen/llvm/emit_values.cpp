@@ -331,13 +331,14 @@ Register ValueEmitter::guard(const Scalar& v) {
     known = known ? b_.CreateAnd(known, inside) : inside;
   }
   if (!all || !wide) return all ? all : wide;
-  return b_.CreateAnd(by_lane(all), wide);
+  return b_.CreateAnd(by_lane(all, b_.getInt32(static_cast<uint32_t>(lanes_))), wide);
 }
 
 // LLVM 19 loads a vector's last part whole where its mask is one condition in all lanes and a constant 0 (AVX2: the part's mask is taken
-// for undefined): what it has then are no zeros, and it may be past the end of the buffer. Comparisons by lane keep it apart.
-Register ValueEmitter::by_lane(Register condition) {
-  Register count = b_.CreateSelect(condition, b_.getInt32(static_cast<uint32_t>(lanes_)), b_.getInt32(0));
+// for undefined): what it has then are no zeros, and it may be past the end of the buffer. Comparisons by lane keep it apart: of so many
+// lanes, the first, under the condition.
+Register ValueEmitter::by_lane(Register condition, Register lanes) {
+  Register count = b_.CreateSelect(condition, lanes, b_.getInt32(0));
   return b_.CreateICmpULT(lane_numbers(b_.getInt32Ty()), splat(b_, count, lanes_));
 }
 
@@ -345,7 +346,9 @@ Register ValueEmitter::by_lane(Register condition) {
 Register ValueEmitter::active(Register guard) {
   if (!guard) return mask_;
   if (!mask_) return splat(b_, guard, lanes_);
-  return b_.CreateAnd(lanes_of(guard->getType()) == 1 ? by_lane(guard) : guard, mask_);
+  if (lanes_of(guard->getType()) > 1) return b_.CreateAnd(guard, mask_);
+  if (taking_part_) return by_lane(guard, taking_part_);
+  return b_.CreateAnd(by_lane(guard, b_.getInt32(static_cast<uint32_t>(lanes_))), mask_);
 }
 
 Register ValueEmitter::element(uint16_t buffer, Register index) {

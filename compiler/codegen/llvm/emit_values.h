@@ -80,8 +80,9 @@ class ValueEmitter {
   int lanes_ = 1;
   // Lane 0 of the lane axis is a multiple of lanes_.
   enum class LaneStart { anywhere, aligned } lane_start_ = LaneStart::anywhere;
-  Register mask_ = nullptr;       // lanes that take part; null: all
-  bool sums_are_normal_ = false;  // 0 or not subnormal, for the unit that made them has no subnormal numbers
+  Register mask_ = nullptr;         // lanes that take part; null: all
+  Register taking_part_ = nullptr;  // so many, the first, where that is what the mask says
+  bool sums_are_normal_ = false;    // 0 or not subnormal, for the unit that made them has no subnormal numbers
   // By buffer (or empty): vectors are fetched a page ahead of where they are read; whole vectors are stored past the caches.
   std::vector<bool> fetched_, streamed_;
 
@@ -98,7 +99,7 @@ class ValueEmitter {
   Register as_number(const Place& p, DType dtype);
   Register guard(const Scalar& v);
   Register active(Register guard);
-  Register by_lane(Register condition);
+  Register by_lane(Register condition, Register lanes);
   Register all_lanes();
   void fetch_ahead(Register address, int64_t bytes);
   Register read(uint16_t buffer, const Place& p, Register guard);
