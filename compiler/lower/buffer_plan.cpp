@@ -191,7 +191,8 @@ class BufferPlanner {
   }
 
   // In training, read by a later phase or at the end: lies below. Of a device's graph that is so for a stage of a pipeline alone, which has
-  // what lies below once for each microbatch on its way.
+  // what lies below once for each microbatch on its way; the kernel that makes a norm's input makes what the backward reads of its row,
+  // too, and still is one of the forward.
   bool is_kept(uint32_t i) const {
     const Mesh& mesh = graph_.graph.mesh;
     if (mesh.of_device ? !mesh.stages.any() : mode_ == RunMode::inference) return false;

@@ -4,6 +4,7 @@
 #include <limits>
 #include <map>
 
+#include "compiler/ir/params_in_parts.h"
 #include "compiler/ir/remap.h"
 #include "compiler/ir/scan.h"
 #include "compiler/precision/chains.h"
@@ -411,14 +412,6 @@ class Assigner {
     return emit(std::move(node), decision.dtype, decision.reason, pull_of(decision.dtype));
   }
 
-  // Whether a mesh leaves a device parts of the param.
-  bool in_parts(NodeId param) const {
-    const Mesh& mesh = in_.mesh;
-    const Name path = out_[param].as<ParamAttr>().path;
-    const auto splits = [&](const ShardRequest& request) { return request.declared == Op::param && request.path == path; };
-    return !mesh.states.empty() || !mesh.gradients.empty() || !mesh.params.empty() || std::ranges::any_of(mesh.requests, splits);
-  }
-
   // Rows of a parameter become activations. A table in parts is narrowed first, to the same rows: what is put together of it, or of the
   // rows that each device has, is in fewer bits, and the head of a tied one reads the same copy.
   NodeId gathered(Node node, Policy policy) {
@@ -426,7 +419,7 @@ class Assigner {
     const DType low = activation_dtype(policy);
     const bool activation = out_[table].op == Op::param && node.type.dtype == DType::real && low != DType::f32;
     const Phase phase = node.origin.phase;
-    if (activation && in_parts(table)) table = converted(table, low, phase);
+    if (activation && may_be_in_parts(in_.mesh, out_[table].as<ParamAttr>().path)) table = converted(table, low, phase);
     const DType dtype = type(table).dtype;
     const Pull pulled = pull(table);
     const NodeId rows = emit(std::move(node), dtype, "its table's", pulled);
