@@ -35,8 +35,7 @@ namespace fs = std::filesystem;
 
 constexpr Result kInvalidInput = 3, kInvalidOption = 5, kCompilation = 6;
 int newest_arch = 120;
-constexpr const char* kFlags =
-    "-std=c++17 -Og -fPIC -shared -nostdlib -ffp-contract=off -fno-strict-aliasing -fno-math-errno -w " EINC_EMULATED_FLAGS;
+constexpr const char* kFlags = EINC_EMULATED_FLAGS;
 
 std::string read_file(const fs::path& path) {
   std::ifstream in(path, std::ios::binary);
@@ -73,7 +72,7 @@ Result compile(einc::cuda::NvrtcProgramObject& program) {
   std::string folder = (fs::temp_directory_path() / "einc-emulated-XXXXXX").string();
   if (!mkdtemp(folder.data())) return kInvalidInput;
   const fs::path base = folder;
-  std::ofstream(base / "kernels.cpp") << "#include \"" << EINC_EMULATOR_SOURCES << "/cuda_host.h\"\n#line 1 \"einc.cu\"\n"
+  std::ofstream(base / "kernels.cpp") << "#include <cuda_host.h>\n#line 1 \"einc.cu\"\n"
                                       << program.source << "\n#line 1 \"calls\"\n"
                                       << calls_of(program.source);
   const std::string command = std::string(EINC_HOST_COMPILER) + " " + kFlags + " " + (base / "kernels.cpp").string() + " -o " +
