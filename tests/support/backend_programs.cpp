@@ -12,6 +12,7 @@
 #include "compiler/simplify/simplify.h"
 #include "tests/support/layer_cases.h"
 #include "tests/support/packed_tensor.h"
+#include "tests/support/sample.h"
 
 namespace einc {
 namespace {
@@ -62,10 +63,10 @@ void compare(const std::string& what, const Graph& elaborated, const Bindings& d
 
 }  // namespace
 
-void check_torch_programs(const Backend& backend, std::span<const Scheduling> ways) {
+void check_torch_programs(const Backend& backend, std::span<const Scheduling> ways, size_t every) {
   std::ifstream in("tests/numeric/ops/cases.json");
   const json cases = json::parse(in);
-  for (const json& test : cases) {
+  for (const json& test : sampled(cases, every)) {
     const std::string name = test["name"].get<std::string>();
     CAPTURE(name);
     const Graph graph = trained(compile_text(test["program"].get<std::string>()));
@@ -83,8 +84,8 @@ void check_torch_programs(const Backend& backend, std::span<const Scheduling> wa
   }
 }
 
-void check_layers(const Backend& backend, std::span<const Scheduling> ways) {
-  for (LayerCase& test : layer_cases()) {
+void check_layers(const Backend& backend, std::span<const Scheduling> ways, size_t every) {
+  for (LayerCase& test : sampled(layer_cases(), every)) {
     if (test.mode != RunMode::training) continue;
     CAPTURE(test.name);
     const Graph graph = trained(compile_text(test.program));
@@ -101,8 +102,8 @@ void check_layers(const Backend& backend, std::span<const Scheduling> ways) {
   }
 }
 
-void check_examples(const Backend& backend, std::span<const Scheduling> ways) {
-  for (const auto& [name, dims] : small_examples()) compare(name, compile_example(name, dims), dims, backend, ways);
+void check_examples(const Backend& backend, std::span<const Scheduling> ways, size_t every) {
+  for (const auto& [name, dims] : sampled(small_examples(), every)) compare(name, compile_example(name, dims), dims, backend, ways);
 }
 
 void check_draws(const Backend& backend, std::span<const Scheduling> ways) {

@@ -104,7 +104,7 @@ std::string wrong_gpu_run(const std::string& text, uint64_t seed) { return wrong
 }  // namespace
 
 TEST_CASE("mesh on a GPU: examples give what they give whole, send what the report says, and are captured to the same bits") {
-  for (const MeshExample& example : mesh_examples()) {
+  for (const MeshExample& example : sampled(mesh_examples(), 3)) {
     INFO(fmt::format("{} on {}, {}", example.file, example.mesh, example.shard));
     const Graph graph = *compiled(example).graph;
     const Bindings dims = dims_of(example.dims);
@@ -184,7 +184,7 @@ std::map<std::pair<CollectiveKind, int>, int64_t> bytes_by_kind(const std::vecto
 }  // namespace
 
 TEST_CASE("mesh on a GPU: stages give what the program gives whole, send what the report says, and are captured to the same bits") {
-  for (const MeshExample& example : sampled(kStaged, 4)) {
+  for (const MeshExample& example : sampled(kStaged, 8)) {
     INFO(text_of(example));
     const Graph graph = *compiled(example, Roots::step).graph;
     const Bindings dims = dims_of(example.dims);

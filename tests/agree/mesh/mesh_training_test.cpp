@@ -110,7 +110,7 @@ void check_processes(const MeshProgram& program, const ProgramData& data, const 
 }  // namespace
 
 TEST_CASE("mesh: twenty steps over ten meshes leave the same bits in any number of processes") {
-  const Sample sample(12);
+  const Sample sample(24);
   size_t number = 0, run = 0;
   for (const Trained& trained : kTrained)
     for (const MeshRow& mesh : kMeshes) {

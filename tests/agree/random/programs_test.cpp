@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random programs: machine code gives what the interpreter gives. ctest runs 2000 in eight parts that can run at once;
-// EINC_RANDOM_PROGRAMS=FIRST:COUNT runs other seeds, scripts/random many on all processors.
+// Random programs: machine code gives what the interpreter gives. ctest runs 750 in three parts that can run at once;
+// EINC_RANDOM_PROGRAMS=FIRST:COUNT runs other seeds, scripts/random those of the day on all processors.
 #include <doctest/doctest.h>
 
 #include "tests/support/agree.h"

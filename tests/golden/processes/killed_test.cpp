@@ -2,11 +2,13 @@
 // Runs of several processes of which one is killed at any moment. All end soon, and what they leave goes on in any number of them.
 #include <signal.h>
 
+#include <array>
 #include <chrono>
 #include <random>
 #include <thread>
 
 #include "tests/golden/processes/mesh_runs.h"
+#include "tests/support/sample.h"
 
 namespace einc::test {
 namespace {
@@ -84,11 +86,7 @@ void check_kills(std::string_view model) {
 }  // namespace
 
 TEST_CASE("processes: of a run that is killed at any moment and goes on in another number of them no bit is lost") {
-  check_kills(kMeshModel);
-}
-
-TEST_CASE("stages: of a run that is killed at any moment and goes on in another number of processes no bit is lost") {
-  check_kills(kLayersModel);
+  for (const std::string_view model : sampled(std::array{kMeshModel, kLayersModel}, 2)) check_kills(model);
 }
 
 }  // namespace einc::test

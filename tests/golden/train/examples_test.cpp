@@ -2,6 +2,7 @@
 // The commands that the examples' first comments give, run as they stand but for their lengths and where their files lie.
 #include <fmt/ranges.h>
 
+#include <array>
 #include <cctype>
 #include <cmath>
 #include <functional>
@@ -11,6 +12,7 @@
 
 #include "runtime/data/array_file.h"
 #include "tests/golden/train/folder.h"
+#include "tests/support/sample.h"
 
 namespace einc::test {
 namespace {
@@ -152,7 +154,7 @@ TEST_CASE("examples: programs that draw their own data learn") {
     const char *name, *steps;
     double loss;  // below which the last interval lies; who knows nothing has 0.167, 0.7 and 0.69
   };
-  for (const Row& row : {Row{"lstm", "500", 0.05}, {"moe", "300", 0.3}, {"graph", "200", 0.6}}) {
+  for (const Row& row : sampled(std::array{Row{"lstm", "500", 0.05}, Row{"moe", "300", 0.3}, Row{"graph", "200", 0.6}}, 2)) {
     CAPTURE(row.name);
     const Example example(row.name);
     REQUIRE(example.commands() == 2);
@@ -163,7 +165,7 @@ TEST_CASE("examples: programs that draw their own data learn") {
 }
 
 TEST_CASE("examples: deeper classifiers learn to tell digits") {
-  for (const auto& [name, steps, accuracy] : {std::tuple{"resnet", "120", 0.3}, {"vit", "200", 0.3}}) {
+  for (const auto& [name, steps, accuracy] : sampled(std::array{std::tuple{"resnet", "120", 0.3}, std::tuple{"vit", "200", 0.3}}, 2)) {
     CAPTURE(name);
     const Example example(name);
     REQUIRE(example.commands() == 4);
@@ -184,7 +186,7 @@ TEST_CASE("examples: a diffusion model draws what looks like its data") {
 }
 
 TEST_CASE("examples: the language models learn characters") {
-  for (const char* name : {"shakespeare_char", "shakespeare_llama"}) {
+  for (const char* name : sampled(std::array{"shakespeare_char", "shakespeare_llama"}, 2)) {
     CAPTURE(name);
     const Example example(name);
     REQUIRE(example.commands() == 3);

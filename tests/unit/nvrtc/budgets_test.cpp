@@ -78,7 +78,7 @@ TEST_CASE("kernels of the examples stay within their budgets") {
   }
   FileCache cache(std::filesystem::temp_directory_path() / "einc-test-cubins");
   const int threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
-  const Sample sample(3);
+  const Sample sample(6);
   for (size_t number = 0; number < std::size(kModels); ++number) {
     if (!sample.takes(number)) continue;
     const Model& model = kModels[number];

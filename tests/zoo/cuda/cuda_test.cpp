@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "tests/support/run_cuda.h"
+#include "tests/support/sample.h"
 #include "tests/support/zoo.h"
 
 using namespace einc;
@@ -10,7 +11,7 @@ using namespace einc;
 namespace {
 
 void check(ZooRun run) {
-  for (const std::string& name : zoo_models()) {
+  for (const std::string& name : sampled(zoo_models(), 2)) {
     const ZooModel model = load_zoo_model(name);
     CHECK(zoo_problem(model, run, kZooF32, [&] {
             return run_cuda(zoo_graph(model, run), {}, model.inputs, model.params, model.states, zoo_options(run));
