@@ -81,6 +81,11 @@ struct MeshReport {
   std::optional<PipelineReport> pipeline;
   std::optional<double> idle_s;  // of a stage, while others work
   std::optional<double> mfu;     // of all devices, in that time: FLOPs of forward and backward over their peak
+  double saved_s() const {
+    double saved = 0;
+    for (const CommunicationRow& row : rows) saved += row.saved_s;
+    return saved;
+  }
   std::optional<double> step_time_s() const {
     return exposed_s && compute_s ? std::optional(*exposed_s + *compute_s + idle_s.value_or(0)) : std::nullopt;
   }

@@ -397,6 +397,7 @@ class JsonRenderer {
                         {"link", row.link.empty() ? Json(nullptr) : Json(row.link)},
                         {"time_s", number(row.time_s)},
                         {"exposed_s", number(row.exposed_s)},
+                        {"saved_s", row.saved_s},
                         {"value", row.what},
                         {"why", row.why},
                         {"source", {{"file", row.source.file.str()}, {"line", row.source.line}, {"column", row.source.column}}}});
@@ -423,6 +424,7 @@ class JsonRenderer {
     result["communication_s"] = number(m.time_s);
     result["compute_s"] = number(m.compute_s);
     result["exposed_s"] = number(m.exposed_s);
+    result["saved_s"] = m.saved_s();
     result["step_time_s"] = number(m.step_time_s());
     if (m.pipeline) result["idle_s"] = number(m.idle_s);
     result["mfu"] = number(m.mfu);

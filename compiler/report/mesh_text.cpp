@@ -55,8 +55,7 @@ class MeshText {
       if (std::ranges::find(kinds, std::pair(row.kind, row.axis)) == kinds.end()) kinds.emplace_back(row.kind, row.axis);
     for (const auto& [kind, axis] : kinds) communication_line(kind, axis, table);
     const std::string time = mesh_.time_s ? human_seconds(*mesh_.time_s) : "";
-    double saved = 0;
-    for (const CommunicationRow& row : mesh_.rows) saved += row.saved_s;
+    const double saved = mesh_.saved_s();
     table.add(
         {"all", "", "", digits(mesh_.bytes), bytes_text(mesh_.bytes), time, hidden_text(mesh_.time_s, mesh_.exposed_s, saved), "", ""});
     out_.table(table, true);

@@ -15,10 +15,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <memory>
 #include <vector>
 
 #include "compiler/codegen/llvm/error.h"
+#include "runtime/base/failure.h"
 #include "runtime/base/matrix_tiles.h"
 #include "runtime/cpu/cpu_features.h"
 
@@ -33,6 +35,8 @@ constexpr const char* kPasses =
 
 // Where multiplying pairs of bf16 takes twice as long as multiplying them as f32: measured on the second, whose core the others have.
 constexpr std::string_view kSlowPairs[] = {"sapphirerapids", "emeraldrapids", "graniterapids", "graniterapids-d"};
+
+constexpr const char* kVariable = "EINC_CPU";
 
 // Its units do a vector of 512 bits in two cycles.
 constexpr std::string_view kHalves = "znver4";
@@ -69,7 +73,7 @@ std::string run_codegen(llvm::Module& module, llvm::TargetMachine& machine, llvm
 
 }  // namespace
 
-const CpuTarget& CpuTarget::host() {
+const CpuTarget& CpuTarget::found() {
   static const CpuTarget target = [] {
     llvm::InitializeNativeTarget();
     llvm::InitializeNativeTargetAsmPrinter();
@@ -87,11 +91,27 @@ const CpuTarget& CpuTarget::host() {
   return target;
 }
 
+const CpuTarget& CpuTarget::host() {
+  static const CpuTarget target = [] {
+    const char* asked = std::getenv(kVariable);
+    if (!asked || !*asked) return found();
+    const auto refuse = [&](const std::string& why) {
+      throw RuntimeFailure(FailureKind::resource, fmt::format("{}={}: {}", kVariable, asked, why));
+    };
+    const std::optional<CpuTarget> lesser = named(asked);
+    if (!lesser) refuse("no processor of this name with AVX2 and FMA: give x86-64-v3, x86-64-v4 or LLVM's name of one");
+    if (const std::string missing = missing_cpu_features(lesser->required_features()); !missing.empty())
+      refuse("this processor lacks " + missing);
+    return *lesser;
+  }();
+  return target;
+}
+
 std::optional<CpuTarget> CpuTarget::named(const std::string& cpu) {
   if (cpu == "host") return host();
   CpuTarget target;
-  target.triple_ = host().triple();
-  if (!make_machine(host(), "")->getMCSubtargetInfo()->isCPUStringValid(cpu)) return std::nullopt;
+  target.triple_ = found().triple();
+  if (!make_machine(found(), "")->getMCSubtargetInfo()->isCPUStringValid(cpu)) return std::nullopt;
   target.cpu_ = cpu;
   target.describe();
   const std::vector<std::string> enabled = enabled_features(target, target.features_);

@@ -20,7 +20,8 @@ namespace einc {
 
 class CpuTarget {
  public:
-  // The processor this runs on, with every feature it has.
+  // The processor this runs on, with every feature it has; or, where EINC_CPU names one whose code runs here, that one. RuntimeFailure
+  // where it names another.
   static const CpuTarget& host();
   // Any processor of the host's architecture with AVX2 and FMA, by LLVM's name for it ("znver4", "x86-64-v3"), or "host". Caches of
   // a processor that is not the host are taken to be small.
@@ -47,6 +48,7 @@ class CpuTarget {
 
  private:
   CpuTarget() = default;
+  static const CpuTarget& found();
   void describe();  // what follows from triple, cpu and features
 
   std::string triple_, cpu_, features_, key_;

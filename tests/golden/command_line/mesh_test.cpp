@@ -96,13 +96,16 @@ TEST_CASE("meshes: what is exposed of communication lies between what no schedul
     std::vector<std::string> arguments = kGpt;
     arguments.back() = shard;
     const auto json = nlohmann::json::parse(run_einc(with(arguments, "--report=json")).output);
-    double exposed = 0;
+    double exposed = 0, saved = 0;
     for (const auto& row : json["communication"]) {
-      exposed += row["exposed_s"].get<double>();
+      exposed += row["exposed_s"].get<double>(), saved += row["saved_s"].get<double>();
       CHECK(row["exposed_s"].get<double>() >= 0);
-      CHECK(row["exposed_s"].get<double>() <= row["time_s"].get<double>() * (1 + 1e-9));
+      CHECK(row["saved_s"].get<double>() >= 0);
+      CHECK(row["exposed_s"].get<double>() + row["saved_s"].get<double>() <= row["time_s"].get<double>() * (1 + 1e-9));
     }
     const auto& device = json["per_device"];
+    CHECK(device["saved_s"].get<double>() == near_seconds(saved));
+    CHECK((saved > 0) == (std::string_view(shard).find("s=data") != std::string_view::npos));  // gathers are joined
     const double all = device["communication_s"], compute = device["compute_s"], step = device["step_time_s"];
     CHECK(device["exposed_s"].get<double>() == near_seconds(exposed));
     CHECK(step == near_seconds(compute + exposed));
