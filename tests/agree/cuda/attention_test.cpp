@@ -387,7 +387,7 @@ TEST_CASE("cuda: attention by warps of 32 rows has the bits of those of 16") {
       {kCausal, "bf16", 130, 130, 128, 0},
   };
   use_test_gpu();
-  for (const Case& c : sampled(cases, 2)) {
+  for (const Case& c : sampled(cases, 4)) {
     const std::string text = step(kLayouts[1], c.mask, c.dtype);
     CAPTURE(text);
     const Bindings dims = sizes(c.rows, c.keys, c.head, c.head);

@@ -81,7 +81,7 @@ std::string wrong_in_little_memory(const std::string& text, uint64_t seed) {
 TEST_CASE("cuda: random programs under a limit of memory have the same bits") { check_random_programs(1, 24, wrong_in_little_memory); }
 
 TEST_CASE("cuda: a step under a limit of memory has the same bits") {
-  const Sample sample(2);
+  const Sample sample(3);
   if (sample.takes(0)) check(step_of(compile_example("gpt2.ein", kGpt), Policy::bf16), kGpt);
   const char* const layers = R"(
 dim n = 256, d = 64
@@ -102,7 +102,7 @@ TEST_CASE("cuda: a step in fp8 under a limit of memory frees about what one in b
   const auto freed = [](const Graph& graph) { return planned(graph, kGpt, within({})).memory.total() - least_bytes(graph, kGpt); };
   const Graph graph = step_of(compile_example("gpt2.ein", kGpt), Policy::fp8);
   CHECK(2 * freed(graph) > freed(step_of(compile_example("gpt2.ein", kGpt), Policy::bf16)));
-  check(graph, kGpt);
+  if (Sample(3).takes(2)) check(graph, kGpt);
 }
 
 TEST_CASE("cuda: what is made again has no epilogue, nor what it is a copy of") {

@@ -88,10 +88,10 @@ TEST_CASE("cuda: programs once compiled wrongly agree") {
 }
 
 TEST_CASE("cuda: random programs agree") {
-  check_random_programs(1, 60, [](const std::string& text, uint64_t seed) { return disagreement(text, seed, cuda_ways(seed), cuda_runs); });
+  check_random_programs(1, 30, [](const std::string& text, uint64_t seed) { return disagreement(text, seed, cuda_ways(seed), cuda_runs); });
 }
 
 TEST_CASE("cuda: random programs agree whose products are a library's") {
-  check_random_programs(101, 60,
+  check_random_programs(101, 30,
                         [](const std::string& text, uint64_t seed) { return disagreement(text, seed, cuda_ways(seed), library_runs); });
 }

@@ -57,7 +57,7 @@ TEST_CASE("plan: pasted lines give the numbers predicted") {
 // Of ways with stages, numbers are those of the stage with the most FLOPs; memory is the fullest stage's. Under AddressSanitizer unit/plan
 // plans with stages, and under limits.
 TEST_CASE("plan: pasted lines of stages give the numbers predicted") {
-  if (kFewCases) return;
+  if (kFewCases || !Sample(2).takes(0)) return;
   const Ran ran = run_einc(asked(kSmallGpt, {"--plan", "16xh100-sxm", "--report=json"}));
   REQUIRE_MESSAGE(ran.status == 0, ran.errors);
   const auto plan = nlohmann::json::parse(ran.output);
@@ -92,7 +92,7 @@ TEST_CASE("plan: pasted lines of stages give the numbers predicted") {
 }
 
 TEST_CASE("plan: a way that fits by recomputation, pasted, recomputes and fits") {
-  if (kFewCases) return;
+  if (kFewCases || !Sample(2).takes(1)) return;
   const std::vector<std::string> kLong{"examples/llama.ein", "-D", "layers=14",  "-D", "embed=2048", "-D",
                                        "heads=16",           "-D", "kv_heads=8", "-D", "ffn=8192",   "-D",
                                        "vocab=32768",        "-D", "seq=65536",  "-D", "batch=4",    "--precision=bf16"};

@@ -10,6 +10,7 @@
 #include "compiler/context/partition_for_mesh.h"
 #include "compiler/plan/schedule_stages.h"
 #include "compiler/report/stage_steps.h"
+#include "tests/support/sample.h"
 #include "tests/unit/plan/planned.h"
 
 namespace einc {
@@ -209,7 +210,7 @@ TEST_CASE("stages in plans: the fastest way that recomputes nothing is always to
   CHECK(few.best[0].way == all.best[0].way);
   REQUIRE(few.keeping.size() == 1);
   CHECK(few.keeping[0].way == fastest->way);
-  if (kFewCases) return;
+  if (kFewCases || !Sample(2).takes(0)) return;
   p.device.memory_bytes -= 20e3;
   const MeshAdvice advice = advise(p.whole, p.options, p.declared, plans_for(p.device), p.device, 4, {}, 3);
   const std::string text = advice_document(advice).text({});
