@@ -376,6 +376,7 @@ TEST_CASE("plans: memory of a split sequence is that of its report") {
 }
 
 TEST_CASE("plans: where no way fits as it is, the backward recomputes, and the lines say so") {
+  if (kFewCases) return;
   const auto advice_of = [](double memory) {
     const Planned p({"gpt2.ein", kTinyGpt, 4, memory});
     return advise(p.whole, p.options, p.declared, plans_for(p.device), p.device, 4, {}, 4);
