@@ -12,10 +12,11 @@ namespace einc {
 using Backend = std::function<CpuRun(const Graph& graph, const Bindings& dims, const TensorMap& inputs, const TensorMap& params,
                                      const TensorMap& states, const Scheduling& scheduling)>;
 
-void check_torch_programs(const Backend& backend, std::span<const Scheduling> ways, size_t every = 1);
+// `every`: of such long tables one in so many, by turns (tests/support/sample.h).
+void check_torch_programs(const Backend& backend, std::span<const Scheduling> ways, size_t every);
 // Of tests/numeric/layers, those of a training step: with gradients and states.
-void check_layers(const Backend& backend, std::span<const Scheduling> ways, size_t every = 1);
-void check_examples(const Backend& backend, std::span<const Scheduling> ways, size_t every = 1);
+void check_layers(const Backend& backend, std::span<const Scheduling> ways, size_t every);
+void check_examples(const Backend& backend, std::span<const Scheduling> ways, size_t every);
 // Positions that meet, in a table of many rows.
 void check_scatters(const Backend& backend, std::span<const Scheduling> ways);
 void check_orders(const Backend& backend, std::span<const Scheduling> ways);

@@ -36,10 +36,10 @@ constexpr const char* kPasses =
 // Where multiplying pairs of bf16 takes twice as long as multiplying them as f32: measured on the second, whose core the others have.
 constexpr std::string_view kSlowPairs[] = {"sapphirerapids", "emeraldrapids", "graniterapids", "graniterapids-d"};
 
-constexpr const char* kVariable = "EINC_CPU";
-
 // Its units do a vector of 512 bits in two cycles.
 constexpr std::string_view kHalves = "znver4";
+
+constexpr const char* kVariable = "EINC_CPU";
 
 std::unique_ptr<llvm::TargetMachine> make_machine(const CpuTarget& target, const std::string& features) {
   llvm::orc::JITTargetMachineBuilder builder{llvm::Triple(target.triple())};
