@@ -94,7 +94,7 @@ const CpuTarget& CpuTarget::found() {
 const CpuTarget& CpuTarget::host() {
   static const CpuTarget target = [] {
     const char* asked = std::getenv(kVariable);
-    if (!asked || !*asked) return found();
+    if (!asked || !*asked || asked == std::string_view("host")) return found();
     const auto refuse = [&](const std::string& why) {
       throw RuntimeFailure(FailureKind::resource, fmt::format("{}={}: {}", kVariable, asked, why));
     };

@@ -21,10 +21,11 @@ Ran made_for(const std::string& cpu) {
 TEST_CASE("EINC_CPU names the processor that code is made for") {
   const Ran lesser = made_for("x86-64-v3");
   CHECK(lesser.status == 0);
+  CHECK(made_for("host").output == made_for("").output);
   CHECK(has(lesser.output, "%ymm"));
   CHECK(!has(lesser.output, "%zmm"));
   const bool wide = has_cpu_feature("avx512f");
-  CHECK(has(made_for("").output, "%zmm") == wide);
+  for (const char* this_one : {"", "host"}) CHECK(has(made_for(this_one).output, "%zmm") == wide);
   const Ran large = made_for("x86-64-v4");
   CHECK(large.status == (wide ? 0 : 4));
   if (!wide) CHECK(has(large.errors, "EINC_CPU=x86-64-v4: this processor lacks avx512f"));
