@@ -335,7 +335,8 @@ class ContractionTiler {
     if (const Scalar* load = plain_load(right()); load && load->index.affine.coefficient(t_.column) == 1) {
       const int64_t step = load->index.affine.coefficient(t_.depth) * bytes();
       const int64_t at_once = t_.left_groups ? groups_at_once() : k;
-      const bool cached = at_once * n * bytes() <= processor_.level2_bytes / 2 && (step % kPage != 0 || k <= 64);
+      const bool cached =
+          at_once * n * bytes() <= processor_.level2_bytes / 2 && (step % kPage != 0 || k <= 64) && !loses_right_tile(step, at_once);
       if (cached || m <= kFewTiles * t_.tile_rows) t_.right = PanelSource::in_place;
     }
     if (m < kRowsToConvertFor && reads_bf16_along_columns()) t_.right = PanelSource::in_place;
@@ -368,30 +369,35 @@ class ContractionTiler {
   // As many groups that lie evenly as make a block about as deep as others. Half as deep again saves sums in parts: 1152 is 3 x 3 x 128.
   int64_t groups_at_once() const {
     const OperandGroups& g = *t_.left_groups;
-    const int64_t deepest = waits_for_lines() ? std::min(kDeepest, depths_in_first_cache()) : kDeepest * 3 / 2;
     int64_t most = 1;
-    for (int64_t count = 1; count <= g.groups && count * g.depths <= deepest; ++count)
+    for (int64_t count = 1; count <= g.groups && count * g.depths <= deepest_groups(); ++count)
       if (g.groups % count == 0) most = count;
     return most * g.depths;
   }
 
-  // Whether each depth of a window is a line of its own that a tile of rows uses a part of, and these lines with the right tile's take
-  // half of the tile's time or more from the second cache, which gives a unit's vector a cycle. Deep blocks lose them before the next tile
-  // of rows comes: on Zen 3 gradients of 3 x 3 kernels reach 45 to 61 % of the peak in blocks of 784 or 896, and 74 to 89 in these.
-  bool waits_for_lines() const {
-    if (t_.left_groups->depth_step * bytes() < kCacheLine) return false;
-    const int64_t lines = 1 + divide_up(t_.tile_columns() * bytes(), kCacheLine);
-    const int64_t line_cycles = kCacheLine / (processor_.vector_bits / 8 / processor_.vector_cycles());
-    const int64_t tile_cycles = t_.tile_rows * t_.tile_vectors * processor_.vector_cycles() / 2;
-    return 2 * lines * line_cycles >= tile_cycles;
+  // Whether a tile of sums is done sooner than the second cache brings lines for the next: 6 x 16 sums take 6 cycles for each depth. With
+  // vectors of 512 bits a tile takes twice to four times as long, and what lies in place on Zen 5 stays as it was measured.
+  bool waits_for_lines() const { return processor_.vector_bits <= 256; }
+  int64_t right_tile_lines() const { return divide_up(t_.tile_columns() * bytes(), kCacheLine); }  // of each depth
+
+  // Lines so far apart that the first cache keeps: a line's address within a page says in which set it lies.
+  int64_t lines_kept(int64_t apart) const {
+    const int64_t ways = std::max<int64_t>(processor_.level1_bytes / kPage, 1);
+    return ways * kPage / std::max(std::gcd(apart, kPage), kCacheLine);
   }
 
-  // Depths of a window whose lines fill half of the places that the first cache has for lines so far apart: a line's address within a page
-  // says in which set it lies. The other half is the right operand's.
-  int64_t depths_in_first_cache() const {
-    const int64_t ways = std::max<int64_t>(processor_.level1_bytes / kPage, 1);
-    const int64_t sets = kPage / std::max(std::gcd(t_.left_groups->depth_step * bytes(), kPage), kCacheLine);
-    return ways * sets / 2;
+  // Where a right tile lies, its lines do not stay for the next tile of rows, as those of a panel would. Packed, on Zen 3: 256^3 82 to 87
+  // % of the peak, with the left one transposed 70 to 80; 3 x 3 of 64 channels 82 to 94.
+  bool loses_right_tile(int64_t step, int64_t depth) const {
+    return waits_for_lines() && (depth > lines_kept(step) || depth * right_tile_lines() * kCacheLine > processor_.level1_bytes);
+  }
+
+  // Depths of a window that lie lines apart, of each of which a tile of rows uses a part: half of the first cache is theirs. Deep blocks
+  // lose them before the next tile of rows comes: on Zen 3 gradients of 3 x 3 kernels reach 45 to 61 % of the peak in blocks of 784 or 896,
+  // and 74 to 89 in these.
+  int64_t deepest_groups() const {
+    const int64_t apart = t_.left_groups->depth_step * bytes();
+    return apart >= kCacheLine && waits_for_lines() ? std::min(kDeepest, lines_kept(apart) / 2) : kDeepest * 3 / 2;
   }
 
   // What the rows of a block may take of the second cache: beside them lie one panel of columns, or all columns of an operand that is
