@@ -17,6 +17,7 @@ namespace einc {
 namespace {
 
 constexpr size_t kMostReaders = 4;
+constexpr uint32_t kNotCut = UINT32_MAX;
 
 bool maps_elements(Op op) { return op == Op::map || op == Op::cast; }
 
@@ -40,14 +41,16 @@ class Cutter {
     std::vector<bool> recomputed(count, false);
     find_early();
     if (!find_wanted()) return recomputed;
-    flow_ = Flow(2 * size_t{count} + 2);
-    source_ = 2 * size_t{count}, sink_ = source_ + 1;
+    const size_t cut = number_early();
+    flow_ = Flow(2 * cut + 2);
+    source_ = 2 * cut, sink_ = source_ + 1;
     for (uint32_t i = 0; i < count; ++i)
-      if (early_[i]) add(NodeId{i});
+      if (is_cut(NodeId{i})) add(NodeId{i});
     boost::boykov_kolmogorov_max_flow(flow_, source_, sink_);
     const auto color = boost::get(boost::vertex_color, flow_);
     for (uint32_t i = 0; i < count; ++i)
-      recomputed[i] = early_[i] && again_[i] && boost::get(color, 2 * size_t{i}) == boost::color_traits<boost::default_color_type>::white();
+      recomputed[i] =
+          early_[i] && again_[i] && boost::get(color, place_before({i})) == boost::color_traits<boost::default_color_type>::white();
     return recomputed;
   }
 
@@ -142,17 +145,28 @@ class Cutter {
     return rows >= limits_.extent && columns >= limits_.extent && depth >= limits_.extent;
   }
 
+  // A flow passes through each early node but views, whose operands stand for them: most of a training step's nodes are its optimizer's.
+  size_t number_early() {
+    size_t cut = 0;
+    number_.assign(early_.size(), kNotCut);
+    for (uint32_t i = 0; i < number_.size(); ++i)
+      if (early_[i] && kind_of(graph_.graph.nodes[i].op) != OpKind::view) number_[i] = static_cast<uint32_t>(cut++);
+    return cut;
+  }
+  bool is_cut(NodeId id) const { return number_[id.index] != kNotCut; }
+  size_t place_before(NodeId id) const { return 2 * size_t{number_[id.index]}; }
+  size_t place_behind(NodeId id) const { return place_before(id) + 1; }
+
   void add(NodeId id) {
     constexpr int64_t kNoCut = std::numeric_limits<int64_t>::max() / 4;
     const Node& node = graph_[id];
-    if (kind_of(node.op) == OpKind::view) return;
-    const size_t in = 2 * size_t{id.index}, out = in + 1;
+    const size_t in = place_before(id), out = place_behind(id);
     edge(in, out, is_source(node.op) ? 0 : bytes(id));
     if (wanted_[id.index]) edge(out, sink_, kNoCut);
     if (!again_[id.index]) return edge(source_, in, kNoCut);
     for (NodeId x : node.operands) {
       while (kind_of(graph_[x].op) == OpKind::view) x = graph_[x].operands[0];
-      if (!free_[x.index]) edge(2 * size_t{x.index} + 1, in, kNoCut);
+      if (!free_[x.index]) edge(place_behind(x), in, kNoCut);
     }
   }
 
@@ -171,6 +185,7 @@ class Cutter {
   const ReaderLists& readers_;
   const RecomputeLimits limits_;
   std::vector<bool> early_, again_, wanted_;  // `again_`: may be recomputed
+  std::vector<uint32_t> number_;              // by node: its two places in the flow, or kNotCut
   Flow flow_;
   size_t source_ = 0, sink_ = 0;
 };
