@@ -376,7 +376,8 @@ class ContractionTiler {
   }
 
   // Whether a tile of sums is done sooner than the second cache brings lines for the next: 6 x 16 sums take 6 cycles for each depth. With
-  // vectors of 512 bits a tile takes twice to four times as long, and what lies in place on Zen 5 stays as it was measured.
+  // vectors of 512 bits a tile takes twice to four times as long, and what lies in place on Zen 5 stays as it was measured. Vectors of 128
+  // bits go with those of 256, unmeasured.
   bool waits_for_lines() const { return processor_.vector_bits <= 256; }
   int64_t right_tile_lines() const { return divide_up(t_.tile_columns() * bytes(), kCacheLine); }  // of each depth
 
