@@ -207,7 +207,7 @@ class ScanGradient {
       for (const Partial& part : sweep.arrived(whole)) {
         const NodeId made = made_by(part.value);
         const Node& node = reverse_graph()[made];
-        const bool reduces = node.op == Op::reduce && node.as<ReduceAttr>().fn == ReduceFn::sum && is_stacked(node.operands[0]);
+        const bool reduces = is_reduce(node, ReduceFn::sum) && is_stacked(node.operands[0]);
         if (products_.contains(made.index) || reduces || is_stacked(made) || sums_.contains(made.index)) continue;
         add_up(made);
       }

@@ -12,8 +12,6 @@ namespace {
 
 constexpr int64_t kMostDevices = 64;  // steps are unrolled
 
-bool is_map(const Node& node, MapFn fn) { return node.op == Op::map && node.as<MapAttr>().fn == fn; }
-
 class Reader {
  public:
   Reader(const Graph& graph, const SplitAttention& split) : graph_(graph), found_(split.attention), split_(split) {}

@@ -30,7 +30,7 @@ class Finder {
   bool has_weight(const Node& node) const {
     return param_behind(graph_, node.operands[0]).valid() || param_behind(graph_, node.operands[1]).valid();
   }
-  static bool is_exp(const Node& node) { return node.op == Op::softmax || (node.op == Op::map && node.as<MapAttr>().fn == MapFn::exp); }
+  static bool is_exp(const Node& node) { return node.op == Op::softmax || is_map(node, MapFn::exp); }
 
   // A scalar that scales a tensor (fp8) carries no activation.
   bool carries(const Node& user, NodeId operand) const { return user.type.rank() == 0 || graph_.type(operand).rank() > 0; }

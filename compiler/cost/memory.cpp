@@ -11,7 +11,7 @@ namespace {
 bool is_copy(const Graph& graph, const Node& node) {
   if (node.op == Op::cast) return true;
   const bool fp8 = node.type.dtype == DType::f8e4m3 || node.type.dtype == DType::f8e5m2;
-  return fp8 && node.op == Op::map && node.as<MapAttr>().fn == MapFn::div && graph.type(node.operands[1]).rank() == 0;
+  return fp8 && is_map(node, MapFn::div) && graph.type(node.operands[1]).rank() == 0;
 }
 
 }  // namespace

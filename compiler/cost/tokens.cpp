@@ -19,8 +19,6 @@ NodeId strip(const Graph& graph, NodeId id) {
   }
 }
 
-bool is_map(const Node& node, MapFn fn) { return node.op == Op::map && node.as<MapAttr>().fn == fn; }
-
 // log(sum(exp(...))), with the maximum added back.
 bool is_logsumexp(const Graph& graph, NodeId id) {
   const Node& node = graph[strip(graph, id)];
@@ -30,8 +28,7 @@ bool is_logsumexp(const Graph& graph, NodeId id) {
     const Node& log = graph[strip(graph, x)];
     if (!is_map(log, MapFn::log)) continue;
     const Node& sum = graph[strip(graph, log.operands[0])];
-    if (sum.op == Op::reduce && sum.as<ReduceAttr>().fn == ReduceFn::sum && is_map(graph[strip(graph, sum.operands[0])], MapFn::exp))
-      return true;
+    if (is_reduce(sum, ReduceFn::sum) && is_map(graph[strip(graph, sum.operands[0])], MapFn::exp)) return true;
   }
   return false;
 }
@@ -56,7 +53,7 @@ const Node* outermost_mean(const Graph& graph, NodeId loss) {
   if (!is_map(node, MapFn::mul) && !is_map(node, MapFn::div)) return nullptr;
   for (NodeId x : node.operands) {
     const Node& sum = graph[strip(graph, x)];
-    if (sum.op == Op::reduce && sum.as<ReduceAttr>().fn == ReduceFn::sum) return &sum;
+    if (is_reduce(sum, ReduceFn::sum)) return &sum;
   }
   return nullptr;
 }

@@ -64,7 +64,7 @@ std::optional<Elaborator::Truth> Elaborator::truth_of(NodeId value) const {
   const Node& node = graph_[value];
   if (node.op == Op::training) return Truth{true, false};
   if (node.op == Op::permute && node.type.rank() == 0) return truth_of(node.operands[0]);
-  if (node.op == Op::map && node.as<MapAttr>().fn == MapFn::logical_not) {
+  if (is_map(node, MapFn::logical_not)) {
     const auto a = truth_of(node.operands[0]);
     return a ? std::optional(Truth{!a->training, !a->otherwise}) : std::nullopt;
   }

@@ -250,7 +250,7 @@ std::vector<bool> Training::read_in_training(NodeId loss) const {
     const Node& node = graph.nodes[i];
     if (const CustomGradient* custom = e_.custom_gradients_.of(NodeId{i}))
       for (const NodeId input : custom->inputs) read[input.index] = true;
-    const bool chosen = node.op == Op::map && node.as<MapAttr>().fn == MapFn::where && graph[node.operands[0]].op == Op::training;
+    const bool chosen = is_map(node, MapFn::where) && graph[node.operands[0]].op == Op::training;
     for (size_t k = 0; k < node.operands.size(); ++k)
       if (!chosen || k != 2) read[node.operands[k].index] = true;
   }

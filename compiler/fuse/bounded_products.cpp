@@ -20,8 +20,7 @@ BoundedProducts::BoundedProducts(const BoundGraph& graph, const UpdateExpression
   for (uint32_t i = 0; i < graph.graph.size(); ++i) {
     const Node& node = graph.graph.nodes[i];
     if (node.op != Op::map && node.op != Op::cast && kind_of(node.op) != OpKind::view) continue;
-    exponential_[i] = (node.op == Op::map && node.as<MapAttr>().fn == MapFn::exp) ||
-                      std::ranges::any_of(node.operands, [&](NodeId x) { return exponential_[x.index]; });
+    exponential_[i] = is_map(node, MapFn::exp) || std::ranges::any_of(node.operands, [&](NodeId x) { return exponential_[x.index]; });
   }
 }
 

@@ -10,9 +10,6 @@
 namespace einc {
 namespace {
 
-bool is_map(const Node& node, MapFn fn) { return node.op == Op::map && node.as<MapAttr>().fn == fn; }
-bool is_reduce(const Node& node, ReduceFn fn) { return node.op == Op::reduce && node.as<ReduceAttr>().fn == fn; }
-
 class LogSumRewriter {
  public:
   explicit LogSumRewriter(const Graph& given)

@@ -97,7 +97,7 @@ class Finder {
     });
   }
 
-  bool is_map(NodeId id, MapFn fn) const { return graph_[id].op == Op::map && graph_[id].as<MapAttr>().fn == fn; }
+  bool is_map(NodeId id, MapFn fn) const { return einc::is_map(graph_[id], fn); }
   bool is_exponent(NodeId id) const {
     return std::ranges::any_of(users_[id], [&](NodeId user) { return is_map(user, MapFn::exp); });
   }

@@ -90,7 +90,7 @@ class Guard {
         continue;
       if (node.type.rank() == 0) return square;
       for (NodeId sum : expressions_.readers(square))
-        if (given_[sum].op == Op::reduce && given_[sum].as<ReduceAttr>().fn == ReduceFn::sum && given_[sum].type.rank() == 0) return sum;
+        if (is_reduce(given_[sum], ReduceFn::sum) && given_[sum].type.rank() == 0) return sum;
     }
     return {};
   }

@@ -16,9 +16,6 @@
 namespace einc {
 namespace {
 
-bool is_map(const Node& node, MapFn fn) { return node.op == Op::map && node.as<MapAttr>().fn == fn; }
-bool is_reduce(const Node& node, ReduceFn fn) { return node.op == Op::reduce && node.as<ReduceAttr>().fn == fn; }
-
 // D as a sum over the elements of dO and O: where each one's axes lie among D's, then the elements' own.
 struct Delta {
   NodeId gradient, result;

@@ -41,7 +41,7 @@ class SoftmaxFinder {
     return known == found_.axes.end() ? nullptr : &known->second;
   }
   bool is_pair(NodeId id) const { return axes(id) != nullptr && std::ranges::find(*axes(id), found_.key) != axes(id)->end(); }
-  bool is_map(NodeId id, MapFn fn) const { return graph_[id].op == Op::map && graph_[id].as<MapAttr>().fn == fn; }
+  bool is_map(NodeId id, MapFn fn) const { return einc::is_map(graph_[id], fn); }
 
   NodeId unrounded(NodeId id) const { return before_rounding(graph_.graph, id); }
 
@@ -240,7 +240,7 @@ class SoftmaxFinder {
     const size_t v = factor(weight_gradient, 0) == values_ ? 0 : 1;
     if (factor(weight_gradient, v) != values_ || factor(weight_gradient, 1 - v) != d_output) return false;
     const Node& sum = graph_[made.nodes.delta];
-    if (sum.op != Op::reduce || sum.as<ReduceAttr>().fn != ReduceFn::sum || !is_map(sum.operands[0], MapFn::mul)) return false;
+    if (!einc::is_reduce(sum, ReduceFn::sum) || !is_map(sum.operands[0], MapFn::mul)) return false;
     const Node& product = graph_[sum.operands[0]];
     const auto is = [&](size_t k, NodeId value) { return unrounded(product.operands[k]) == unrounded(value); };
     const size_t of_gradient = is(0, d_output.value) ? 0 : 1;
@@ -307,7 +307,7 @@ NodeId before_rounding(const Graph& graph, NodeId id) {
 }
 
 std::optional<SoftmaxWeight> softmax_weight(const Graph& graph, const FoundAttention& found, NodeId quotient) {
-  const auto is_map = [&](NodeId id, MapFn fn) { return graph[id].op == Op::map && graph[id].as<MapAttr>().fn == fn; };
+  const auto is_map = [&](NodeId id, MapFn fn) { return einc::is_map(graph[id], fn); };
   const auto axes = [&](NodeId id) -> const std::vector<int>& { return found.axes.at(id.index); };
   // A fold of values per pair over the keys, of 32 bits or more.
   const auto is_fold = [&](NodeId id, ReduceFn fn, NodeId of) {

@@ -8,7 +8,7 @@
 namespace einc {
 namespace {
 
-constexpr int64_t kMostRows = 16, kFewestRows = 4;
+constexpr int64_t kMostRows = 16, kFewestBlockRows = 4;
 constexpr int64_t kBlocksTogether = 2;        // on a processor
 constexpr int64_t kMostTileBytes = 96 << 10;  // of a block; no more rows a block from there on
 constexpr int64_t kKeyStep = 32;              // keys of a block are a multiple: lanes of a warp read neighbours
@@ -42,7 +42,7 @@ AttentionBlocks plan_attention_blocks(const Kernel& kernel, const GpuShape& gpu)
   const int64_t folds = std::ranges::count(a.steps, AttentionPart::fold, &AttentionStep::part);
   const int64_t room = gpu.shared_bytes_of(kBlocksTogether) - align(folds * kMostRows * 4);
   p.rows = std::min({kMostRows, rows, std::min(kMostTileBytes, room) / row_bytes});
-  p.tiles_shared = p.rows >= std::min(kFewestRows, rows);
+  p.tiles_shared = p.rows >= std::min(kFewestBlockRows, rows);
   if (!p.tiles_shared) p.rows = std::min(kMostRows, rows);
   p.row_blocks = (rows + p.rows - 1) / p.rows;
   for (const AttentionStep& step : a.steps)

@@ -11,7 +11,7 @@
 namespace einc {
 namespace {
 
-constexpr int64_t kSmallestSide = 8, kSmallestDepth = 8, kSmallestWork = 1 << 12;
+constexpr int64_t kSmallestSide = 8, kShortestDepth = 8, kLeastProductWork = 1 << 12;
 
 class ProductPlanner {
  public:
@@ -25,7 +25,7 @@ class ProductPlanner {
     const FlatContraction flat = flatten_contraction(t_.kernel);
     t_.row = flat.row, t_.column = flat.column, t_.depth = flat.depth, t_.batches = flat.batches;
     const int64_t m = t_.kernel.extent(t_.row), n = t_.kernel.extent(t_.column), k = t_.kernel.extent(t_.depth);
-    if (m < kSmallestSide || n < kSmallestSide || k < kSmallestDepth || m * n * k < kSmallestWork) return std::nullopt;
+    if (m < kSmallestSide || n < kSmallestSide || k < kShortestDepth || m * n * k < kLeastProductWork) return std::nullopt;
     choose_tile(m, n);
     return std::move(t_);
   }

@@ -247,6 +247,9 @@ struct Node {
 };
 static_assert(std::is_nothrow_move_constructible_v<Node>, "a graph that grows would copy its nodes");
 
+inline bool is_map(const Node& node, MapFn fn) { return node.op == Op::map && node.as<MapAttr>().fn == fn; }
+inline bool is_reduce(const Node& node, ReduceFn fn) { return node.op == Op::reduce && node.as<ReduceAttr>().fn == fn; }
+
 // A state whose updates do not wait for training.
 inline bool is_updated_always(const Node& target) {
   const auto* state = std::get_if<StateAttr>(&target.attr);

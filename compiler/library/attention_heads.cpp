@@ -6,7 +6,7 @@
 namespace einc {
 namespace {
 
-constexpr int64_t kVector = 8;  // 16-bit elements of 16 bytes
+constexpr int64_t kHeadVector = 8;  // 16-bit elements of 16 bytes
 
 class Heads {
  public:
@@ -57,7 +57,7 @@ class Heads {
     for (const Affine::Term& term : index.terms)
       if (!(known >> term.axis & 1) && kernel_.extent(term.axis) > 1) return false;
     if (!t.inner) return true;
-    const auto whole = [](int64_t elements) { return elements % kVector == 0; };
+    const auto whole = [](int64_t elements) { return elements % kHeadVector == 0; };
     return index.coefficient(*t.inner) == 1 && whole(t.steps->batch) && whole(t.steps->head) && whole(t.steps->row) &&
            whole(index.constant);
   }

@@ -21,7 +21,7 @@ constexpr double kGeluSlope = 14;    // known as a whole (lower/gelu_slope): one
 // Of an element by itself: loads and stores of elements that lie apart, and folds into memory, whose next one may wait for them.
 constexpr double kGathered = 0.8, kScattered = 1, kFolded = 5;
 constexpr double kFoldedVector = 2.5;  // loaded, folded and stored; rows seldom follow on themselves (graph.ein)
-constexpr double kLatency = 4;         // until a sum can be added to again
+constexpr double kSumLatency = 4;      // until a sum can be added to again
 constexpr int kAhead = 8;              // additions of one sum that those of other points hide
 constexpr double kIteration = 0.5;     // of the innermost loop: its counter and branch
 constexpr double kEntry = 3;           // into the innermost loop
@@ -219,7 +219,7 @@ double LoopCycles::stage(const Stage& stage, const std::vector<AxisId>& outer, c
   }
   double cycles = values(used, nest) + trips * each + nest.entries() * kEntry;
   if (!stage.reductions.empty() && !stage.axes.empty()) {
-    cycles = std::max(cycles, (trips - kAhead * points) * kLatency);
+    cycles = std::max(cycles, (trips - kAhead * points) * kSumLatency);
     if (inside) cycles += points * kHorizontal * static_cast<double>(stage.reductions.size());
   }
   return cycles;

@@ -220,32 +220,32 @@ std::vector<bool> live_nodes(const Localized& local) {
 // others would wait, with all that it sends after that, until the last of them comes to the microbatch; and that one waits for what comes
 // down through the others.
 void pass_on(StagePrograms& out, const Localized& whole) {
-  struct Reach {
+  struct SentOver {
     StageSend send;
     int lowest = 0, highest = 0;
   };
-  std::vector<Reach> reaches;  // by value, as they are first sent
+  std::vector<SentOver> reaches;  // by value, as they are first sent
   std::vector<StageSend> sends;
   for (const StageSend& send : out.sends) {
     if (!send.of_microbatch()) {
       sends.push_back(send);
       continue;
     }
-    auto reach = std::ranges::find_if(reaches, [&](const Reach& known) { return known.send.value == send.value; });
+    auto reach = std::ranges::find_if(reaches, [&](const SentOver& known) { return known.send.value == send.value; });
     if (reach == reaches.end()) reach = reaches.insert(reaches.end(), {send, send.from, send.from});
     reach->lowest = std::min(reach->lowest, send.to), reach->highest = std::max(reach->highest, send.to);
   }
   const auto program = [&](int stage) -> StageProgram& { return out.stages[static_cast<size_t>(stage)][kMicrobatchRound]; };
-  const auto pass = [&](const Reach& reach, int from, int to) {
+  const auto pass = [&](const SentOver& reach, int from, int to) {
     StageSend hop = reach.send;
     hop.from = from, hop.to = to;
     sends.push_back(hop);
     if (!program(to).at[hop.value.index].valid()) StageCutter::take(program(to), whole, hop.value);
   };
   // What comes back stands behind what it is made of.
-  for (const Reach& reach : reaches)
+  for (const SentOver& reach : reaches)
     for (int stage = reach.send.from; stage < reach.highest; ++stage) pass(reach, stage, stage + 1);
-  for (const Reach& reach : reaches)
+  for (const SentOver& reach : reaches)
     for (int stage = reach.send.from; stage > reach.lowest; --stage) {
       if (stage < reach.send.from) StageCutter::keep_taken(program(stage), whole, reach.send.value);
       pass(reach, stage, stage - 1);

@@ -28,7 +28,7 @@ std::vector<bool> follows_from(const Graph& graph, bool (*is_source)(const Node&
   return follows;
 }
 
-bool adds(const Node& node) { return node.op == Op::map && node.as<MapAttr>().fn == MapFn::add; }
+bool adds(const Node& node) { return is_map(node, MapFn::add); }
 
 // Of a sum over microbatches it can be taken as well as of each: it adds, moves or narrows.
 bool passes_sums(const Node& node) {

@@ -14,9 +14,9 @@ namespace {
 // As scales of fp8 follow from: of microbatches it is the largest of all, not their mean.
 bool is_largest_magnitude(const Graph& graph, NodeId id) {
   const Node& node = graph[id];
-  const bool keeps_it = kind_of(node.op) == OpKind::view || (node.op == Op::reduce && node.as<ReduceAttr>().fn == ReduceFn::max);
+  const bool keeps_it = kind_of(node.op) == OpKind::view || is_reduce(node, ReduceFn::max);
   if (keeps_it) return is_largest_magnitude(graph, node.operands[0]);
-  return node.op == Op::map && node.as<MapAttr>().fn == MapFn::abs;
+  return is_map(node, MapFn::abs);
 }
 
 bool are_alike(const Type& a, const Type& b) { return std::ranges::equal(a.axes, b.axes, {}, &Axis::size, &Axis::size); }

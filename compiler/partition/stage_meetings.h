@@ -22,7 +22,7 @@ inline bool is_microbatch_sum(const Node& node) {
 }
 
 // Of a node that takes a term of each microbatch.
-inline bool keeps_largest(const Node& node) { return node.op == Op::map && node.as<MapAttr>().fn == MapFn::maximum; }
+inline bool keeps_largest(const Node& node) { return is_map(node, MapFn::maximum); }
 
 inline bool is_round_trip(const Node& node, const Mesh& mesh) {
   const auto* shift = std::get_if<ShiftAttr>(&node.attr);

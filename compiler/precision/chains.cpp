@@ -37,7 +37,7 @@ std::vector<bool> sums_of_products(const Graph& graph) {
   if (graph.mesh.axes.empty()) return sums;
   for (uint32_t i = 0; i < graph.size(); ++i) {
     const Node& node = graph.nodes[i];
-    if (node.op == Op::map && node.as<MapAttr>().fn == MapFn::add)
+    if (is_map(node, MapFn::add))
       sums[i] = std::ranges::all_of(node.operands, [&](NodeId x) { return sums[x.index]; });
     else
       sums[i] = node.op == Op::contract || (node.op == Op::map && is_scaled_product(graph, node));

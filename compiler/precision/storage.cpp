@@ -8,9 +8,9 @@ namespace einc {
 namespace {
 
 // A source with what only moves or replaces its elements: they have one dtype.
-class Narrowing {
+class StoredAsRead {
  public:
-  Narrowing(Graph& graph, const std::vector<std::vector<uint32_t>>& readers, NodeId source)
+  StoredAsRead(Graph& graph, const std::vector<std::vector<uint32_t>>& readers, NodeId source)
       : graph_(graph), readers_(readers), inside_(graph.size(), false) {
     add(source.index);
   }
@@ -105,7 +105,7 @@ Graph store_as_read(Graph graph, const std::vector<NodeId>& free_to_choose) {
   for (uint32_t i = 0; i < graph.size(); ++i)
     for (NodeId x : graph.nodes[i].operands)
       if (readers[x.index].empty() || readers[x.index].back() != i) readers[x.index].push_back(i);
-  for (const NodeId source : free_to_choose) Narrowing(graph, readers, source).run();
+  for (const NodeId source : free_to_choose) StoredAsRead(graph, readers, source).run();
   return graph;
 }
 

@@ -53,11 +53,11 @@ const Json* find(const Numbers& numbers, const std::string& path) {
   return nullptr;
 }
 
-double number(const Json& value) { return value.is_string() ? std::stod(value.get<std::string>()) : value.get<double>(); }
+double number_of(const Json& value) { return value.is_string() ? std::stod(value.get<std::string>()) : value.get<double>(); }
 
 std::string shown(const std::string& path, const Json* value) {
   if (value == nullptr) return "-";
-  if (path.ends_with("_s") || path.ends_with(".seconds")) return human_seconds(number(*value));
+  if (path.ends_with("_s") || path.ends_with(".seconds")) return human_seconds(number_of(*value));
   if (value->is_number_float()) return fmt::format("{:.4g}", value->get<double>());
   return grouped_digits(value->is_string() ? value->get<std::string>() : value->dump());
 }
@@ -72,8 +72,8 @@ Document compare_reports(const Report& report, const Graph& graph, const Report&
   table.add({"number", "this", "other", "other/this"});
   const auto add = [&](const std::string& path, const Json* a, const Json* b) {
     if (a && b && *a == *b) return;
-    const bool comparable = a && b && number(*a) != 0;  // one program may have a module that the other lacks
-    table.add({path, shown(path, a), shown(path, b), comparable ? fmt::format("{:.3f}", number(*b) / number(*a)) : "-"});
+    const bool comparable = a && b && number_of(*a) != 0;  // one program may have a module that the other lacks
+    table.add({path, shown(path, a), shown(path, b), comparable ? fmt::format("{:.3f}", number_of(*b) / number_of(*a)) : "-"});
   };
   for (const auto& [path, value] : mine) add(path, &value, find(theirs, path));
   for (const auto& [path, value] : theirs)

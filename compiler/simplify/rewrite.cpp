@@ -11,20 +11,20 @@ namespace {
 
 // As many as the op tables have rows.
 #define X(...) +1
-constexpr size_t kOps = 0 EINC_OPS(X), kMapFns = 0 EINC_MAP_FNS(X);
+constexpr size_t kOpCount = 0 EINC_OPS(X), kMapFnCount = 0 EINC_MAP_FNS(X);
 #undef X
 constexpr int kMaxDepth = 64;  // rules lead to smaller nodes: deeper is a loop among them
 
 // The rules of each op, for maps of each function, in table order.
 struct RuleIndex {
-  std::array<std::vector<const RewriteRule*>, kOps> by_op;
-  std::array<std::vector<const RewriteRule*>, kMapFns> by_fn;
+  std::array<std::vector<const RewriteRule*>, kOpCount> by_op;
+  std::array<std::vector<const RewriteRule*>, kMapFnCount> by_fn;
 
   RuleIndex() {
     for (const std::span<const RewriteRule> table : {map_rules(), view_rules(), sum_rules()})
       for (const RewriteRule& rule : table) {
         if (rule.op != Op::map) by_op[static_cast<size_t>(rule.op)].push_back(&rule);
-        for (size_t fn = 0; fn < kMapFns; ++fn)
+        for (size_t fn = 0; fn < kMapFnCount; ++fn)
           if (rule.op == Op::map && (!rule.fn || *rule.fn == static_cast<MapFn>(fn))) by_fn[fn].push_back(&rule);
       }
   }

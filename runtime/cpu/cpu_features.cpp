@@ -79,7 +79,7 @@ constexpr Feature kFeatures[] = {
     {"tbm", 0x80000001, 0, ecx, 21, kNone},
 };
 
-constexpr auto kNames = [] {
+constexpr auto kFeatureNames = [] {
   std::array<std::string_view, std::size(kFeatures)> names;
   for (size_t i = 0; i < names.size(); ++i) names[i] = kFeatures[i].name;
   return names;
@@ -105,7 +105,7 @@ bool read_leaf(const Feature&, unsigned (&)[4]) { return false; }
 
 }  // namespace
 
-std::span<const std::string_view> cpu_feature_names() { return kNames; }
+std::span<const std::string_view> cpu_feature_names() { return kFeatureNames; }
 
 bool has_cpu_feature(std::string_view name) {
   const auto* feature = std::find_if(std::begin(kFeatures), std::end(kFeatures), [&](const Feature& f) { return f.name == name; });

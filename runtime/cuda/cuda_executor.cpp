@@ -21,7 +21,6 @@
 namespace einc {
 namespace {
 
-using cuda::DeviceMemory;
 using cuda::OwnedStream;
 
 // Every launch is waited for, so that a failure names it: slow.
@@ -34,14 +33,14 @@ CudaPlace own_place(const CudaExecutable& executable) {
   const cuda::Gpu& gpu = cuda::Gpu::current();
   const cuda::GpuScope scope(gpu);
   return {&gpu, std::make_shared<OwnedStream>(cuda::make_stream()),
-          std::make_shared<DeviceMemory>(cuda::allocate(executable.program.memory_bytes, "the program's memory")),
+          std::make_shared<cuda::DeviceMemory>(cuda::allocate(executable.program.memory_bytes, "the program's memory")),
           gemm_workspace(executable.workspace_bytes)};
 }
 
 }  // namespace
 
-std::shared_ptr<const DeviceMemory> gemm_workspace(int64_t bytes) {
-  return bytes == 0 ? nullptr : std::make_shared<const DeviceMemory>(cuda::allocate(bytes, "the workspace of cuBLASLt"));
+std::shared_ptr<const cuda::DeviceMemory> gemm_workspace(int64_t bytes) {
+  return bytes == 0 ? nullptr : std::make_shared<const cuda::DeviceMemory>(cuda::allocate(bytes, "the workspace of cuBLASLt"));
 }
 
 CudaExecutor::CudaExecutor(const CudaExecutable& executable, const CudaKernels& kernels)

@@ -14,7 +14,7 @@
 namespace einc {
 namespace {
 
-constexpr int64_t kPiece = int64_t{1} << 18;  // elements: one thread sums eight terms of them up in about a millisecond
+constexpr int64_t kSummedAtOnce = int64_t{1} << 18;  // elements: one thread sums eight terms of them up in about a millisecond
 
 }  // namespace
 
@@ -106,8 +106,8 @@ int64_t MeshEngine::carry_out(const MeshCollective& c, const DeviceTensor& from,
 // Piece by piece, each on as many threads as are to be had when it begins.
 void MeshEngine::sum(ReduceKind reduce, DType dtype, std::vector<const std::byte*> terms, int64_t count, std::byte* result) {
   const int64_t element = bytes_of(dtype);
-  for (int64_t at = 0; at < count; at += kPiece) {
-    const int64_t piece = std::min(kPiece, count - at);
+  for (int64_t at = 0; at < count; at += kSummedAtOnce) {
+    const int64_t piece = std::min(kSummedAtOnce, count - at);
     pool_.run([&](ThreadPool& pool) { tree_reduce(pool, reduce, dtype, terms, piece, result + at * element); });
     for (const std::byte*& term : terms) term += piece * element;
   }

@@ -22,7 +22,7 @@ constexpr int64_t kOneThread = 4096;  // elements that are not worth a second on
 
 // How elements of a dtype lie, and what they are added in. `load`: a block of them, where it lies or in `room`.
 template <class T>
-struct Plain {
+struct Unrounded {
   using Sum = T;
   static const Sum* load(const std::byte* from, int64_t at, int64_t, Sum*) { return reinterpret_cast<const T*>(from) + at; }
   static void store(const Sum* from, int64_t at, int64_t count, std::byte* to) {
@@ -154,9 +154,9 @@ void scale_all(ThreadPool& pool, DType dtype, int64_t count, double by, std::byt
   switch (dtype) {
     case DType::real:
     case DType::f32:
-      return scale_each<Plain<float>>(pool, count, by, values);
+      return scale_each<Unrounded<float>>(pool, count, by, values);
     case DType::f64:
-      return scale_each<Plain<double>>(pool, count, by, values);
+      return scale_each<Unrounded<double>>(pool, count, by, values);
     case DType::bf16:
       return scale_each<Narrow<DType::bf16>>(pool, count, by, values);
     case DType::f16:
@@ -171,9 +171,9 @@ void tree_reduce(ThreadPool& pool, ReduceKind reduce, DType dtype, std::span<con
   switch (dtype) {
     case DType::real:
     case DType::f32:
-      return reduce_all<Plain<float>>(pool, reduce, terms, count, result);
+      return reduce_all<Unrounded<float>>(pool, reduce, terms, count, result);
     case DType::f64:
-      return reduce_all<Plain<double>>(pool, reduce, terms, count, result);
+      return reduce_all<Unrounded<double>>(pool, reduce, terms, count, result);
     case DType::bf16:
       return reduce_all<Narrow<DType::bf16>>(pool, reduce, terms, count, result);
     case DType::f16:
@@ -183,14 +183,14 @@ void tree_reduce(ThreadPool& pool, ReduceKind reduce, DType dtype, std::span<con
     case DType::f8e5m2:
       return reduce_all<Narrow<DType::f8e5m2>>(pool, reduce, terms, count, result);
     case DType::i64:
-      return reduce_all<Plain<int64_t>>(pool, reduce, terms, count, result);
+      return reduce_all<Unrounded<int64_t>>(pool, reduce, terms, count, result);
     case DType::i32:
-      return reduce_all<Plain<int32_t>>(pool, reduce, terms, count, result);
+      return reduce_all<Unrounded<int32_t>>(pool, reduce, terms, count, result);
     case DType::u16:
-      return reduce_all<Plain<uint16_t>>(pool, reduce, terms, count, result);
+      return reduce_all<Unrounded<uint16_t>>(pool, reduce, terms, count, result);
     case DType::u8:
     case DType::boolean:
-      return reduce_all<Plain<uint8_t>>(pool, reduce, terms, count, result);
+      return reduce_all<Unrounded<uint8_t>>(pool, reduce, terms, count, result);
   }
 }
 

@@ -97,6 +97,7 @@ TEST_CASE("tiles: a right operand is packed whose tile the first cache would los
   };
   const Row rows[] = {{256, 64, 128, in_place, in_place},  {256, 64, 160, by_width, in_place}, {256, 64, 200, by_width, by_width},
                       {256, 256, 256, by_width, by_width}, {256, 80, 500, in_place, in_place}, {256, 80, 600, by_width, in_place},
+                      {256, 24, 300, by_width, in_place},  // tiles two lines wide
                       {12, 64, 200, in_place, in_place}};  // few tiles of rows
   for (const Row& row : rows) {
     CAPTURE(row.columns);
