@@ -15,7 +15,7 @@
 #include "compiler/driver/command_options.h"
 #include "compiler/driver/emit.h"
 #include "compiler/driver/emit_cuda.h"
-#include "compiler/driver/emit_native.h"
+#include "compiler/driver/emit_kernels.h"
 #include "compiler/driver/emit_object.h"
 #include "compiler/driver/emit_schedule.h"
 #include "compiler/driver/launch_plan.h"
@@ -54,8 +54,8 @@ void add_options(CLI::App& app, CompileRequest& r) {
       ->expected(0, 1)
       ->type_name("OTHER");
   app.add_option("--emit", r.emit,
-                 "print a level of the whole program: ast, graph, grad, shapes, kernels, schedule (how they run on this processor, or on "
-                 "the GPU of --device), llvm, "
+                 "print a level of the whole program: ast, graph, grad, shapes, kernels, schedule (how they run; both of this processor, "
+                 "or of the GPU of --device), llvm, "
                  "asm, cuda, ptx, launches (what an NVIDIA "
                  "GPU executes), dot or json; obj: write an object "
                  "file and a header to link into C++ programs; cubin: write machine code of NVIDIA GPUs and print what its kernels take")
@@ -63,13 +63,15 @@ void add_options(CLI::App& app, CompileRequest& r) {
   app.add_option(
       "-o", r.object.path,
       "where to write what --emit=obj makes: model.o, and model.h beside it; or what --emit=cubin or --report=html, md, csv make");
-  app.add_option("--arch", r.arch, "GPU architecture for --emit=cuda, ptx, cubin and launches: " + known_archs());
+  app.add_option("--arch", r.arch,
+                 "GPU architecture for --emit=cuda, ptx, cubin and launches, where it is not that of --device: " + known_archs());
   app.add_option("--cpu", r.object.cpu, "processor for --emit=obj: host, x86-64-v3, x86-64-v4 or another name that LLVM knows");
   app.add_option("--mode", r.object.mode, "what --emit=obj holds: training (a step, and the forward alone) or inference")
       ->check(one_of({"training", "inference"}));
-  app.add_option("--explain", r.explain,
-                 "why: memory (views and copies), precision (dtypes), contraction (orders of einsums), fusion (kernels), gemm "
-                 "(contractions on NVIDIA GPUs), sharding (how values lie on the mesh, and what crosses it)")
+  app.add_option(
+         "--explain", r.explain,
+         "why: memory (views and copies), precision (dtypes), contraction (orders of einsums), fusion (kernels, "
+         "of --device where that is a GPU), gemm (contractions on NVIDIA GPUs), sharding (how values lie on the mesh, and what crosses it)")
       ->check(one_of({"memory", "precision", "contraction", "fusion", "gemm", "sharding"}));
   add_precision(app, r.precision);
   add_mesh(app, r.mesh, r.shard);
@@ -175,17 +177,20 @@ void show_native(const CompileRequest& request, const Graph& graph, const Bindin
   CpuOptions options;
   options.scheduling = request.scheduling();
   const auto lowered = lower_graph(graph, dims, options);
-  if (request.emit == "kernels") fmt::print("{}", emit_kernels(*lowered));
+  if (request.emit == "kernels") fmt::print("{}", emit_kernels(*lowered, lowered->lowered.program));
   if (request.emit == "schedule") fmt::print("{}", emit_schedule(*lowered, native_processor()));
   if (request.emit == "llvm") fmt::print("{}", llvm_text_of(lowered->lowered));
   if (request.emit == "asm") fmt::print("{}", assembly_of(lowered->lowered));
   if (request.explain == "fusion") fmt::print("{}", explain_fusion(*lowered));
 }
 
-// `device`: the GPU whose schedule is asked for; none: that of --arch.
+bool is_gpu(const std::optional<Device>& device) { return device && device->target == DeviceTarget::cuda; }
+
+// The GPU of --arch, else that of --device, else an H100's.
 ExitStatus show_cuda(const CompileRequest& request, const Graph& graph, const Bindings& dims, const std::optional<Device>& device) {
   CudaOptions cuda;
-  const std::optional<GpuShape> gpu = device ? device->gpu.value_or(GpuShape{}) : gpu_shape_of_arch(request.arch);
+  const GpuShape named = is_gpu(device) ? device->gpu.value_or(GpuShape{}) : GpuShape{};
+  const std::optional<GpuShape> gpu = request.arch.empty() ? named : gpu_shape_of_arch(request.arch);
   if (!gpu) {
     fmt::print(stderr, "einc: --arch={} is not a GPU that einc makes code for; it knows {}\n", printable(request.arch), known_archs());
     return ExitStatus::wrong_usage;
@@ -195,11 +200,13 @@ ExitStatus show_cuda(const CompileRequest& request, const Graph& graph, const Bi
   cuda.attention = cuda::AttentionLibrary::get();
   cuda.scheduling = request.scheduling();
   const auto program = compile_for_cuda(graph, dims, cuda);
+  if (request.emit == "kernels") fmt::print("{}", emit_kernels(*program, program->executable.program));
   if (request.emit == "schedule") fmt::print("{}", emit_schedule(*program));
+  if (request.explain == "fusion") fmt::print("{}", explain_fusion(*program));
   if (request.explain == "gemm") fmt::print("{}", explain_gemm(*program));
   if (request.emit == "launches") fmt::print("{}", launch_plan(*program));
   if (request.emit != "cuda" && request.emit != "ptx" && request.emit != "cubin") return ExitStatus::done;
-  return emit_cuda(program->executable, request.emit, {request.arch, request.object.path});
+  return emit_cuda(program->executable, request.emit, {request.arch.empty() ? gpu->arch() : request.arch, request.object.path});
 }
 
 // `einc FILE` alone: the summary.
@@ -217,12 +224,11 @@ ExitStatus show(const CompileRequest& request, const Compilation& c, const Pipel
   if (request.emit == "graph") fmt::print("{}", graph_text(graph, options.dims));
   if (request.emit == "grad") fmt::print("{}", emit_grad(graph));
   if (request.emit == "shapes") fmt::print("{}", emit_shapes(*c.elaborated, values));
-  if (request.emit == "schedule" && device && device->target == DeviceTarget::cuda) return show_cuda(request, graph, options.dims, device);
-  if (request.emit == "kernels" || request.emit == "schedule" || request.emit == "llvm" || request.emit == "asm" ||
-      request.explain == "fusion")
-    show_native(request, graph, options.dims);
-  if (request.emit == "cuda" || request.emit == "ptx" || request.emit == "cubin" || request.emit == "launches" || request.explain == "gemm")
-    return show_cuda(request, graph, options.dims, std::nullopt);
+  const bool of_either = request.emit == "kernels" || request.emit == "schedule" || request.explain == "fusion";
+  const bool of_gpus =
+      request.emit == "cuda" || request.emit == "ptx" || request.emit == "cubin" || request.emit == "launches" || request.explain == "gemm";
+  if (of_gpus || (of_either && is_gpu(device))) return show_cuda(request, graph, options.dims, device);
+  if (of_either || request.emit == "llvm" || request.emit == "asm") show_native(request, graph, options.dims);
   if (request.emit == "dot") fmt::print("{}", emit_dot(graph));
   if (request.emit == "json") fmt::print("{}", emit_json(graph));
   if (request.explain == "precision") fmt::print("{}", explain_precision(graph));
@@ -341,7 +347,7 @@ ExitStatus compile_command(Arguments arguments) {
   if (request.emit == "obj") return emit_object(std::move(c), options, request.object);
   const ExitStatus status = show(request, c, options, device, partitioned ? &*partitioned : nullptr);
   if (request.passes.misses(processor_passes())) show_native(request, *c.graph, options.dims);
-  if (request.passes.misses(gpu_passes())) show_cuda(request, *c.graph, options.dims, std::nullopt);
+  if (request.passes.misses(gpu_passes())) show_cuda(request, *c.graph, options.dims, device);
   return status;
 }
 

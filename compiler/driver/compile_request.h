@@ -17,7 +17,7 @@ struct CompileRequest {
   std::string report, emit, explain, precision, device, fit, mesh, shard, plan;
   std::string diagnostics = "text";
   ObjectRequest object{"", "host", "training"};
-  std::string arch = "sm_90";
+  std::string arch;       // none: that of `device`, or sm_90
   bool compares = false;  // --diff
   std::string other;      // its program; none: the same one with other dims
   Bindings other_dims;

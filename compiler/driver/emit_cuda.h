@@ -9,7 +9,7 @@
 namespace einc {
 
 struct CudaRequest {
-  std::string arch = "sm_90";
+  std::string arch;
   std::string path;  // of the cubin; empty: none
 };
 

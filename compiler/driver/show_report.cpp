@@ -7,7 +7,6 @@
 
 #include "compiler/api/mesh_process.h"
 #include "compiler/api/render_report.h"
-#include "compiler/driver/emit_native.h"
 #include "compiler/driver/open_program.h"
 #include "compiler/report/diff.h"
 #include "compiler/report/document.h"

@@ -222,6 +222,39 @@ TEST_CASE("a schedule is that of the device named") {
   }
 }
 
+TEST_CASE("kernels, and why they are what they are, are those of the device named") {
+  const auto of = [](const char* asked, const char* device) {
+    const Ran ran = run_einc({"examples/attention.ein", "--precision=bf16", asked, std::string("--device=") + device});
+    CHECK(ran.status == 0);
+    return ran.output;
+  };
+  const std::string here = of("--explain=fusion", "cpu"), there = of("--explain=fusion", "h200");
+  CHECK(holds(here, "is attention: 128 rows by 128 keys in blocks of "));
+  CHECK(!holds(here, "tensor cores"));
+  CHECK(!holds(here, "library"));
+  CHECK(holds(there, ", by a library: qkv\n"));
+  CHECK(holds(there, "is attention: 128 rows by 128 keys on tensor cores in blocks of "));
+  const std::string kernels = of("--emit=kernels", "h200");
+  CHECK(holds(kernels, " = a library's: qkv\n"));
+  CHECK(!holds(of("--emit=kernels", "cpu"), "library"));
+}
+
+TEST_CASE("what is made for a GPU is made for the one named, by its architecture or as the device") {
+  const auto launches = [](const std::vector<std::string>& options) {
+    std::vector<std::string> all{"examples/attention.ein", "--emit=launches"};
+    all.insert(all.end(), options.begin(), options.end());
+    const Ran ran = run_einc(all);
+    CHECK(ran.status == 0);
+    return ran.output;
+  };
+  const std::string ampere = launches({"--arch=sm_80"}), hopper = launches({});
+  CHECK(launches({"--device=h200"}) == hopper);
+  CHECK(launches({"--device=a100-80gb"}) == ampere);
+  CHECK(launches({"--device=h200", "--arch=sm_80"}) == ampere);
+  CHECK(launches({"--device=cpu"}) == hopper);
+  CHECK(ampere != hopper);
+}
+
 TEST_CASE("estimates that cannot be") {
   const std::vector<std::string> run{"estimate", "--params", "7B", "--tokens", "2T", "--device=h100-sxm"};
   const auto with = [&](const std::vector<std::string>& more) {

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "compiler/driver/emit_native.h"
+#include "compiler/driver/emit_kernels.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "compiler/driver/node_names.h"
+#include "compiler/gpu_plan/gpu_plan.h"
 #include "compiler/lower/attention.h"
 #include "compiler/lower/scan_schedule.h"
 
@@ -37,23 +38,34 @@ std::string place_text(const BufferPlan& plan, NodeId id, const std::vector<std:
   return "";
 }
 
+// What a processor's thread or a GPU's block has of an attention at a time.
+std::string blocks_text(const GraphKernel& k) {
+  const Attention& a = *k.kernel->attention;
+  const int64_t rows = k.kernel->extent(a.row), keys = k.kernel->extent(a.key);
+  const std::string pairs = fmt::format("{} rows by {} keys", rows, keys);
+  if (k.plan) {
+    if (const auto* tiles = std::get_if<AttentionTiles>(&k.plan->how))
+      return fmt::format("{} on tensor cores in blocks of {} {}", pairs, tiles->block(), tiles->of_keys() ? "keys" : "rows");
+    if (const auto* blocks = std::get_if<AttentionBlocks>(&k.plan->how)) return fmt::format("{} in blocks of {} rows", pairs, blocks->rows);
+  }
+  return rows == 1 ? fmt::format("one row at a time by {} keys", keys) : fmt::format("{} in blocks of {} rows", pairs, a.block_rows);
+}
+
 // Where scores stay in tiles, how many of them are made, and why not elsewhere.
-std::string attention_text(const LoweredGraph& lowered, const std::vector<std::string>& names) {
+std::string attention_text(const FormedGraph& formed, const std::vector<std::string>& names) {
   std::string text;
-  for (size_t i = 0; i < lowered.list.kernels.size(); ++i) {
-    const Kernel& kernel = *lowered.list.kernels[i].kernel;
+  for (size_t i = 0; i < formed.list.kernels.size(); ++i) {
+    const Kernel& kernel = *formed.list.kernels[i].kernel;
     if (!kernel.attention) continue;
     const Attention& a = *kernel.attention;
     const int64_t rows = kernel.extent(a.row), keys = kernel.extent(a.key);
     const int64_t pairs = pairs_made(kernel) / trips(kernel, bits(a.batch) | bits(a.turns));
-    const std::string blocks = rows == 1 ? fmt::format("one row at a time by {} keys", keys)
-                                         : fmt::format("{} rows by {} keys in blocks of {} rows", rows, keys, a.block_rows);
-    text += fmt::format("kernel {} is attention: {}, {:.0f} % of the pairs made, none stored\n", i, blocks,
+    text += fmt::format("kernel {} is attention: {}, {:.0f} % of the pairs made, none stored\n", i, blocks_text(formed.list.kernels[i]),
                         100 * static_cast<double>(pairs) / (static_cast<double>(rows) * static_cast<double>(keys)));
   }
-  for (const FusionRefusal& r : lowered.list.no_attention)
-    text += fmt::format("{} are stored, not attention in tiles: {} ({})\n", described(lowered.bound, r.operand, names), r.reason,
-                        described(lowered.bound, r.node, names));
+  for (const FusionRefusal& r : formed.list.no_attention)
+    text += fmt::format("{} are stored, not attention in tiles: {} ({})\n", described(formed.bound, r.operand, names), r.reason,
+                        described(formed.bound, r.node, names));
   return text;
 }
 
@@ -69,7 +81,12 @@ class KernelListing {
       const GraphKernel& k = kernels.kernels[i];
       const Launch& launch = program.launches[i];
       const std::string number = fmt::format("{}{}", before, i);
-      text += fmt::format("\nkernel {} = {}: {}\n", number, launch.scan >= 0 ? "scan" : functions_[launch.function], launch.label);
+      const bool of_library = kernels.library.product(i) != nullptr;
+      text += fmt::format("\nkernel {} = {}: {}\n", number,
+                          launch.scan >= 0 ? "scan"
+                          : of_library     ? "a library's"
+                                           : functions_[launch.function],
+                          launch.label);
       if (k.when == LaunchWhen::unbounded) text += "  # only where a bound of an update does not suffice\n";
       for (NodeId id : k.group.members) text += fmt::format("  # {}\n", described(graph, id, names));
       for (size_t b = 0; b < k.buffers.size(); ++b)
@@ -77,8 +94,8 @@ class KernelListing {
           text += fmt::format("  # b{} is {}{}\n", b, names[k.buffers[b].index], place_text(plan, k.buffers[b], names));
       if (launch.scan >= 0) {
         scan(*k.kernel, program.scans[static_cast<size_t>(launch.scan)], number);
-      } else if (!seen_[launch.function]) {
-        seen_[launch.function] = true;
+      } else if (of_library || !seen_[launch.function]) {
+        if (!of_library) seen_[launch.function] = true;
         text += to_string(*k.kernel);
       }
     }
@@ -100,25 +117,24 @@ class KernelListing {
 
 }  // namespace
 
-std::string emit_kernels(const LoweredGraph& lowered) {
-  const Executable& program = lowered.lowered.program;
+std::string emit_kernels(const FormedGraph& formed, const Executable& program) {
   KernelListing listing(program.functions);
-  listing.list(lowered.bound, lowered.list, lowered.plan, program, "");
+  listing.list(formed.bound, formed.list, formed.plan, program, "");
   return fmt::format("# {} kernels, {} of them different\n", program.launches.size(), program.functions.size()) + listing.text;
 }
 
-std::string explain_fusion(const LoweredGraph& lowered) {
-  const std::vector<std::string> names = node_names(lowered.bound.graph);
+std::string explain_fusion(const FormedGraph& formed) {
+  const std::vector<std::string> names = node_names(formed.bound.graph);
   std::string text;
-  for (size_t i = 0; i < lowered.list.kernels.size(); ++i) {
-    text += fmt::format("kernel {}:", i);
-    for (NodeId id : lowered.list.kernels[i].group.members) text += " " + names[id.index];
+  for (size_t i = 0; i < formed.list.kernels.size(); ++i) {
+    text += fmt::format("kernel {}{}:", i, formed.list.library.product(i) ? ", by a library" : "");
+    for (NodeId id : formed.list.kernels[i].group.members) text += " " + names[id.index];
     text += '\n';
   }
-  text += attention_text(lowered, names);
-  for (const FusionRefusal& r : lowered.list.refusals)
-    text += fmt::format("{} and {} are not joined: {}\n", described(lowered.bound, r.operand, names),
-                        described(lowered.bound, r.node, names), r.reason);
+  text += attention_text(formed, names);
+  for (const FusionRefusal& r : formed.list.refusals)
+    text += fmt::format("{} and {} are not joined: {}\n", described(formed.bound, r.operand, names), described(formed.bound, r.node, names),
+                        r.reason);
   return text;
 }
 
