@@ -54,7 +54,8 @@ struct AttentionTiles {
   bool of_keys() const { return !results_over_keys; }
   bool results_over_keys = true;
   int warp_rows() const { return kSetRows * sets; }
-  int block() const { return kWarps * warp_rows(); }  // rows of a block
+  int block() const { return kWarps * warp_rows(); }            // rows of a block
+  bool warps_skip() const { return block() > step && !wgmma; }  // a tile that lies beyond the bounds of their own rows
   int64_t blocks() const { return batches * own_blocks; }
   int64_t vector() const { return 16 / bytes_of(dtype); }                                // elements of 16 bytes
   int64_t depth() const { return 2 * vector(); }                                         // of one multiplication of tiles

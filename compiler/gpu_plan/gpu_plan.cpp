@@ -82,14 +82,38 @@ GpuPlan plan_on_gpu(const Kernel& kernel, const GpuShape& gpu, ProductSums f32_p
   return gpu_plan_of(form(), kernel);
 }
 
+// Rows and keys that are made or skipped together: of tiles those of a block, or of a warp where it skips tiles by itself. What is counted
+// of the kernel (pairs_made) is then what is done.
+static void set_pair_blocks(Attention& a, const GpuForm& form) {
+  if (const auto* tiles = std::get_if<AttentionTiles>(&form)) {
+    const int64_t own = tiles->warps_skip() ? tiles->warp_rows() : tiles->block(), other = tiles->step;
+    a.block_rows = tiles->of_keys() ? other : own;
+    a.block_keys = tiles->of_keys() ? own : other;
+  } else if (const auto* blocks = std::get_if<AttentionBlocks>(&form)) {
+    a.block_rows = blocks->rows;
+  }
+}
+
 void plan_threads_of(const BoundGraph& graph, const GpuShape& gpu, KernelList& list) {
-  std::map<std::pair<const Kernel*, ProductSums>, std::shared_ptr<const GpuPlan>> known;
+  struct Planned {
+    std::shared_ptr<const Kernel> given, kernel;
+    std::shared_ptr<const GpuPlan> plan;
+  };
+  std::map<std::pair<const Kernel*, ProductSums>, Planned> known;
   for (GraphKernel& k : list.kernels) {
     if (k.kernel->scan || k.kernel->collective) continue;
     const ProductSums products = f32_products(graph, k);
-    std::shared_ptr<const GpuPlan>& plan = known[{k.kernel.get(), products}];
-    if (!plan) plan = std::make_shared<GpuPlan>(plan_on_gpu(*k.kernel, gpu, products));
-    k.plan = plan;
+    Planned& planned = known[{k.kernel.get(), products}];
+    if (!planned.plan) {
+      planned = {k.kernel, k.kernel, std::make_shared<GpuPlan>(plan_on_gpu(*k.kernel, gpu, products))};
+      if (k.kernel->attention) {
+        const auto kernel = std::make_shared<Kernel>(*k.kernel);
+        set_pair_blocks(*kernel->attention, planned.plan->how);
+        planned.kernel = kernel;
+      }
+    }
+    k.kernel = planned.kernel;
+    k.plan = planned.plan;
   }
 }
 

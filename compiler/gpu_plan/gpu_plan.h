@@ -43,7 +43,7 @@ GpuPlan gpu_plan_of(GpuForm form, const Kernel& kernel);
 // One line for each thing that is decided, indented by two spaces.
 std::string to_string(const GpuPlan& plan, const Kernel& kernel);
 
-// A plan for each kernel of the list but scans; equal kernels share theirs.
+// A plan for each kernel of the list but scans; equal kernels share theirs. Attention then has the blocks of its plan.
 void plan_threads_of(const BoundGraph& graph, const GpuShape& gpu, KernelList& list);
 
 }  // namespace einc

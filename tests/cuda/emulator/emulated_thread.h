@@ -47,6 +47,8 @@ struct EmuScheduler {
   // Products of this thread that have begun: `push` one, take the oldest.
   void (*product_push)(const EmuProduct* product);
   bool (*product_take)(EmuProduct* product);
+  // Of a warp on tensor cores: FLOPs that it has done.
+  void (*multiplied)(unsigned long long flops);
 };
 
 // The kernel's static shared memory: all of it is in one section.

@@ -39,5 +39,7 @@ void stop(const char* why);
 void recover();
 // Threads of kernels that have begun, since the process began.
 unsigned long long threads_run();
+// FLOPs that kernels have done on tensor cores, since the process began; a library's products are not among them.
+unsigned long long flops_on_tensor_cores();
 
 }  // namespace emulator

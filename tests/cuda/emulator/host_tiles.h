@@ -20,18 +20,19 @@ inline float emu_half_of(const unsigned* registers, unsigned index, unsigned odd
   return Format::value(registers[index] >> (odd * 16) & 0xFFFFu);
 }
 // c of 16 rows x 8 columns: each thread has two neighbours of a row, and of the row 8 below. `sum(all, row, column)`: what is added there.
-template <class Sum>
+template <int Depth, class Sum>
 inline void emu_mma(float* c, const unsigned* a, const unsigned* b, Sum sum) {
   EmuSlot slot{};
   __builtin_memcpy(slot.words, a, 16);
   __builtin_memcpy(slot.words + 4, b, 8);
   const EmuSlot* all = emu->collective(~0u, &slot);
   const unsigned lane = (*emu->current)->lane, group = lane / 4, in_group = lane % 4;
+  if (lane == 0) emu->multiplied(2 * 16 * 8 * Depth);
   for (unsigned i = 0; i < 4; ++i) c[i] += sum(all, group + i / 2 * 8, 2 * in_group + i % 2);
 }
 template <class Format>
 inline void emu_mma_m16n8k16(float* c, const unsigned* a, const unsigned* b) {
-  emu_mma(c, a, b, [](const EmuSlot* all, unsigned row, unsigned column) {
+  emu_mma<16>(c, a, b, [](const EmuSlot* all, unsigned row, unsigned column) {
     float sum = 0;
     for (unsigned k = 0; k < 16; ++k)
       sum += emu_half_of<Format>(all[row % 8 * 4 + k % 8 / 2].words, (row >= 8) + 2 * (k >= 8), k & 1) *
@@ -45,7 +46,7 @@ inline void mma_m16n8k16_f16(float* c, const unsigned* a, const unsigned* b) { e
 // The hardware reads no bits below the tenth behind the point, so that what was not rounded would be cut.
 inline float emu_tf32(unsigned bits) { return __uint_as_float(bits & 0xFFFFE000u); }
 inline void mma_m16n8k8_tf32(float* c, const unsigned* a, const unsigned* b) {
-  emu_mma(c, a, b, [](const EmuSlot* all, unsigned row, unsigned column) {
+  emu_mma<8>(c, a, b, [](const EmuSlot* all, unsigned row, unsigned column) {
     float sum = 0;
     for (unsigned k = 0; k < 8; ++k)
       sum += emu_tf32(all[row % 8 * 4 + k % 4].words[(row >= 8) + 2 * (k >= 4)]) * emu_tf32(all[column * 4 + k % 4].words[4 + (k >= 4)]);
@@ -115,7 +116,8 @@ inline unsigned emu_wgmma_bits(unsigned long long operand, unsigned row, unsigne
 }
 inline void wgmma_end() {
   const unsigned lane = (*emu->current)->lane, warp = (*emu->current)->thread.x / 32 % 4;
-  for (EmuProduct p; emu->product_take(&p);)
+  for (EmuProduct p; emu->product_take(&p);) {
+    if (lane == 0) emu->multiplied(2ull * 16 * 8 * 16 * static_cast<unsigned>(p.groups));
     for (int n = 0; n < p.groups; ++n)
       for (unsigned i = 0; i < 4; ++i) {
         const unsigned row = warp * 16 + lane / 4 + i / 2 * 8, column = static_cast<unsigned>(n) * 8 + lane % 4 * 2 + i % 2;
@@ -128,6 +130,7 @@ inline void wgmma_end() {
         }
         p.sums[n][i] = sum;
       }
+  }
 }
 template <int N>
 inline void wgmma_use(float (&)[N][4]) {}

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "scheduler.h"
 
+#include "emulator.h"
+
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -137,6 +140,7 @@ struct Machine {
   char barrier[2] = {}, begins = 0, ends = 0;  // threads begin after the block before has ended, and after nothing of their own
 };
 Machine machine;
+std::atomic<unsigned long long> multiplied_flops = 0;
 
 void leave() {
   Fiber* me = machine.running;
@@ -203,6 +207,8 @@ bool copy_take(int pending, EmuCopy* copy) {
 }
 
 void product_push(const EmuProduct* product) { machine.running->products.push_back(*product); }
+
+void multiplied(unsigned long long flops) { multiplied_flops.fetch_add(flops, std::memory_order_relaxed); }
 
 bool product_take(EmuProduct* product) {
   std::vector<EmuProduct>& products = machine.running->products;
@@ -313,9 +319,11 @@ std::vector<unsigned> numbers(unsigned count, Order order, uint64_t& random) {
 
 }  // namespace
 
+unsigned long long flops_on_tensor_cores() { return multiplied_flops; }
+
 const EmuScheduler* scheduler() {
-  static const EmuScheduler table{&machine.current, block_barrier, collective,   fail,        copy_push,
-                                  copy_commit,      copy_take,     product_push, product_take};
+  static const EmuScheduler table{&machine.current, block_barrier, collective,   fail,         copy_push,
+                                  copy_commit,      copy_take,     product_push, product_take, multiplied};
   return &table;
 }
 
