@@ -89,6 +89,8 @@ static void set_pair_blocks(Attention& a, const GpuForm& form) {
     const int64_t own = tiles->warps_skip() ? tiles->warp_rows() : tiles->block(), other = tiles->step;
     a.block_rows = tiles->of_keys() ? other : own;
     a.block_keys = tiles->of_keys() ? own : other;
+    // Blocks of keys skip rows by these alone (AttentionBoundsText).
+    if (tiles->of_keys()) std::erase_if(a.bounds, [](const KeyBound& b) { return b.factor != 0 && b.factor != 1; });
   } else if (const auto* blocks = std::get_if<AttentionBlocks>(&form)) {
     a.block_rows = blocks->rows;
   }

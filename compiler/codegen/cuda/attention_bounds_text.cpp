@@ -54,6 +54,8 @@ std::string AttentionBoundsText::is_beyond() const {
     } else if (b.factor == 1) {
       add(fmt::format("{} {} {} - {}", least ? "other0" : other_last(), least ? ">" : "<", least ? warp_last() : warp_first(),
                       limit_of(b)));
+    } else if (b.factor == 0) {
+      add(fmt::format("{} {} {}", least ? warp_last() : warp_first(), least ? "<" : ">", limit_of(b)));
     }
   }
   return any;

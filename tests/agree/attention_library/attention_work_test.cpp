@@ -48,6 +48,7 @@ TEST_CASE("attention's FLOPs are those that tensor cores do") {
   GpuShape few_processors = ampere;
   few_processors.processors = 1;  // then warps have 32 rows, and each skips tiles beyond its own
   const char *window = "where(iota(k) <= iota(q) and iota(q) - iota(k) < 30, s, -inf)", *ahead = "where(iota(k) + 37 >= iota(q), s, -inf)";
+  const char *few_keys = "where(iota(k) < 40, s, -inf)", *twice = "where(iota(k) <= iota(q) * 2, s, -inf)";
   struct Row {
     GpuShape gpu;
     const char *precision, *mask;
@@ -57,6 +58,7 @@ TEST_CASE("attention's FLOPs are those that tensor cores do") {
   const Row rows[] = {
       {ampere, "bf16", "s", 128, 32, false},           {ampere, "bf16", kCausal, 128, 64, false},
       {ampere, "tf32", window, 256, 32, false},        {ampere, "bf16", kCausal, 128, 128, true},
+      {ampere, "bf16", few_keys, 128, 128, true},      {ampere, "bf16", twice, 256, 32, false},
       {ampere, "tf32", window, 256, 64, true},         {hopper, "bf16", kCausal, 128, 128, false},
       {hopper, "bf16", window, 256, 32, false},        {few_processors, "bf16", kCausal, 128, 64, true},
       {few_processors, "bf16", window, 256, 32, true}, {few_processors, "bf16", ahead, 256, 32, true},
