@@ -43,11 +43,8 @@ std::string blocks_text(const GraphKernel& k) {
   const Attention& a = *k.kernel->attention;
   const int64_t rows = k.kernel->extent(a.row), keys = k.kernel->extent(a.key);
   const std::string pairs = fmt::format("{} rows by {} keys", rows, keys);
-  if (k.plan) {
-    if (const auto* tiles = std::get_if<AttentionTiles>(&k.plan->how))
-      return fmt::format("{} on tensor cores in blocks of {} {}", pairs, tiles->block(), tiles->of_keys() ? "keys" : "rows");
-    if (const auto* blocks = std::get_if<AttentionBlocks>(&k.plan->how)) return fmt::format("{} in blocks of {} rows", pairs, blocks->rows);
-  }
+  if (const auto* tiles = k.plan ? std::get_if<AttentionTiles>(&k.plan->how) : nullptr)
+    return fmt::format("{} on tensor cores in blocks of {} {}", pairs, tiles->block(), tiles->of_keys() ? "keys" : "rows");
   return rows == 1 ? fmt::format("one row at a time by {} keys", keys) : fmt::format("{} in blocks of {} rows", pairs, a.block_rows);
 }
 
@@ -95,7 +92,7 @@ class KernelListing {
       if (launch.scan >= 0) {
         scan(*k.kernel, program.scans[static_cast<size_t>(launch.scan)], number);
       } else if (of_library || !seen_[launch.function]) {
-        if (!of_library) seen_[launch.function] = true;
+        if (!of_library) seen_[launch.function] = true;  // a library's launch names no function
         text += to_string(*k.kernel);
       }
     }

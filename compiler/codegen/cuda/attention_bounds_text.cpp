@@ -54,7 +54,7 @@ std::string AttentionBoundsText::is_beyond() const {
     } else if (b.factor == 1) {
       add(fmt::format("{} {} {} - {}", least ? "other0" : other_last(), least ? ">" : "<", least ? warp_last() : warp_first(),
                       limit_of(b)));
-    } else if (b.factor == 0) {
+    } else if (b.factor == 0) {  // the same for all rows: a warp whose keys lie beyond it has nothing to multiply
       add(fmt::format("{} {} {}", least ? warp_last() : warp_first(), least ? "<" : ">", limit_of(b)));
     }
   }

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "scheduler.h"
 
-#include "emulator.h"
-
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -12,6 +10,8 @@
 #include <cstring>
 #include <utility>
 #include <vector>
+
+#include "emulator.h"
 
 #ifdef EINC_EMULATOR_TSAN  // its kernels run under ThreadSanitizer; this file never does
 extern "C" {
@@ -208,8 +208,6 @@ bool copy_take(int pending, EmuCopy* copy) {
 
 void product_push(const EmuProduct* product) { machine.running->products.push_back(*product); }
 
-void multiplied(unsigned long long flops) { multiplied_flops.fetch_add(flops, std::memory_order_relaxed); }
-
 bool product_take(EmuProduct* product) {
   std::vector<EmuProduct>& products = machine.running->products;
   if (products.empty()) return false;
@@ -217,6 +215,8 @@ bool product_take(EmuProduct* product) {
   products.erase(products.begin());
   return true;
 }
+
+void multiplied(unsigned long long flops) { multiplied_flops.fetch_add(flops, std::memory_order_relaxed); }
 
 bool release_block() {
   size_t live = 0, waiting = 0;
